@@ -11,8 +11,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts.repeats import layer_code, repeated
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import last_name, withs_around
-from memlint.analysis.transfer.modules.decorators import decorated_grad
-from memlint.analysis.transfer.modules.guards import is_guard
+from memlint.analysis.transfer.modules.guards import decorated_grad, is_guard
 from memlint.explain.watch import Recording
 from memlint.explanation import GradMode
 from memlint.ir import nodes as ir

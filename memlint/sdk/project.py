@@ -36,9 +36,8 @@ from memlint.analysis.reach.known_calls import KnownCall
 from memlint.analysis.transfer.annotations import annotation_value
 from memlint.analysis.transfer.library.feeding import feeds_device
 from memlint.analysis.transfer.library.instances import names_class
-from memlint.analysis.transfer.library.optimizer_steps import is_step
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
-from memlint.analysis.transfer.modules.optimizer_parameters import is_touched
+from memlint.analysis.transfer.modules.optimizer_parameters import is_step, is_touched
 from memlint.analysis.transfer.stores.stores import marks_of
 from memlint.fix.safety import vocabulary
 from memlint.knowledge import memory

@@ -39,7 +39,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.transfer.held_values import places_with, tensors_within, variables_with
 from memlint.analysis.transfer.library.forward_hooks import OF_MODULES, HookCall
-from memlint.analysis.transfer.library.noted_calls import EMPTIES, MetricUse, OutsideCall
+from memlint.analysis.transfer.library.noted_runs import EMPTIES, MetricUse, OutsideCall
 from memlint.analysis.transfer.loops import member_and_whole, over_loader
 from memlint.analysis.transfer.modules.modes import PARAMETERS
 from memlint.analysis.transfer.narrowing import narrow

@@ -39,8 +39,8 @@ from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import standard_library
 from memlint.analysis.transfer.modules.optimizer_parameters import ANY, add_keys
 from memlint.analysis.transfer.modules.touched_parameters import keys_of
+from memlint.analysis.transfer.stores.class_places import MADE, made_places
 from memlint.analysis.transfer.stores.emptied_places import drop_stores, drop_stores_of_call
-from memlint.analysis.transfer.stores.made_places import MADE, made_places
 from memlint.ir import nodes as ir
 
 #: the most attribute writes of a callee that a call applies

@@ -31,7 +31,7 @@ from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.syntax import dotted
 from memlint.analysis.transfer import containers, records, user_containers
 from memlint.analysis.transfer import evaluate as evaluating
-from memlint.analysis.transfer.collecting import collects, listed
+from memlint.analysis.transfer.comprehensions import collects, listed
 from memlint.analysis.transfer.library import external_calls, instances
 from memlint.analysis.transfer.library.models import run_module
 from memlint.analysis.transfer.unresolved import unknown_call

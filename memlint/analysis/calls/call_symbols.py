@@ -10,7 +10,7 @@ from memlint.analysis.transfer.heap import elements_of, read_item, read_symbol
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.scope import lookup, symbolic
-from memlint.analysis.transfer.stores.made_places import MADE
+from memlint.analysis.transfer.stores.class_places import MADE
 from memlint.ir import nodes as ir
 
 

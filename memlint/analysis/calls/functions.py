@@ -35,7 +35,7 @@ from memlint.analysis.transfer.modules.flags import case_split, training
 from memlint.analysis.transfer.modules.optimizer_parameters import note_escaped_modules, note_optimizer
 from memlint.analysis.transfer.modules.touched_parameters import note_constructor
 from memlint.analysis.transfer.signatures import bind, is_abstract, is_left_open
-from memlint.analysis.transfer.stores.made_places import note_made
+from memlint.analysis.transfer.stores.class_places import note_made
 from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
 

@@ -23,7 +23,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.flags import test_value
-from memlint.analysis.transfer.stores.made_places import MADE, made_places
+from memlint.analysis.transfer.stores.class_places import MADE, made_places
 from memlint.analysis.transfer.stores.sample_keys import by_parameter, identified_by
 from memlint.analysis.transfer.stores.step_outputs import OUTPUT_OF_STEP
 from memlint.analysis.transfer.stores.stores import (

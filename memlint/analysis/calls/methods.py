@@ -35,7 +35,7 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.index.program import Function, Program
-from memlint.analysis.index.used_members import may_mean
+from memlint.analysis.index.receivers import may_mean
 from memlint.analysis.index.uses import is_no_network
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept

@@ -19,9 +19,8 @@ from memlint.analysis.index.function import Function
 from memlint.analysis.index.mentions import name_bound_by, nodes_of, tree_of
 from memlint.analysis.index.program import Program, is_interactive
 from memlint.analysis.reach.broken_files import UNREADABLE, broken_import, names_in
-from memlint.analysis.reach.exhausted_iterators import used_up
 from memlint.analysis.reach.known_calls import KnownCall, KnownCalls
-from memlint.analysis.reach.refused_calls import callee_of, is_bound_once, is_found_first, refused
+from memlint.analysis.reach.refused_calls import callee_of, is_bound_once, is_found_first, refused, used_up
 from memlint.analysis.reach.unnamed_definitions import Unnamed
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.control_flow import ErrorsOnPaths, evaluated, surely

@@ -24,7 +24,7 @@ from memlint.analysis.index.definitions import functions_named, functions_of
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.index.screen import relevant_modules
 from memlint.analysis.judge.reasons import Observer
-from memlint.analysis.reach.old_torch import dated
+from memlint.analysis.reach.broken_files import dated
 from memlint.analysis.syntax.memo import forget
 from memlint.analysis.syntax.syntax import parts, walk_statements
 from memlint.finding import Span

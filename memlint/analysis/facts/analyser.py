@@ -38,9 +38,8 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
-from memlint.analysis.facts.definition_values import DefinitionValues, callable_of
+from memlint.analysis.facts.definition_values import DefinitionValues, callable_of, with_entries
 from memlint.analysis.facts.facts import Facts
-from memlint.analysis.facts.global_containers import with_entries
 from memlint.analysis.facts.hooks import hook_of
 from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
 from memlint.analysis.index.uses import uses_of
@@ -52,9 +51,8 @@ from memlint.analysis.transfer.annotations import annotation_value
 from memlint.analysis.transfer.handed_on import outside
 from memlint.analysis.transfer.held_values import as_held
 from memlint.analysis.transfer.library.instances import names_class
-from memlint.analysis.transfer.modules.decorators import decorated_grad
 from memlint.analysis.transfer.modules.flags import chosen, flags_of, mode_flag, own_calls
-from memlint.analysis.transfer.modules.guards import switches_off
+from memlint.analysis.transfer.modules.guards import decorated_grad, switches_off
 from memlint.analysis.transfer.modules.modes import frozen_class
 from memlint.analysis.transfer.user_containers import kinds_of_object
 from memlint.finding import CUT_SHORT

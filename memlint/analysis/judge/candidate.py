@@ -19,7 +19,7 @@ from memlint.analysis.judge.carried_state import is_carried_alone, state_of
 from memlint.analysis.judge.described import self_name, value_of
 from memlint.analysis.judge.judged_runs import of_layers
 from memlint.analysis.judge.reasons import Reason, report_store_reason
-from memlint.analysis.transfer.stores.made_places import MADE
+from memlint.analysis.transfer.stores.class_places import MADE
 from memlint.analysis.transfer.stores.sample_keys import identifies
 from memlint.finding import Confidence
 

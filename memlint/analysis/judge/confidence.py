@@ -23,8 +23,8 @@ from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls, dotted, expressions, walk_statements
 from memlint.analysis.transfer.heap import is_stream, stream_of
 from memlint.analysis.transfer.library.feeding import cuts_rows, gives_loaders, names_source
+from memlint.analysis.transfer.stores.class_places import MADE
 from memlint.analysis.transfer.stores.collected import is_moved_later
-from memlint.analysis.transfer.stores.made_places import MADE
 from memlint.analysis.transfer.stores.stores import marks_of
 from memlint.finding import Confidence
 from memlint.ir import nodes as ir

@@ -16,6 +16,7 @@ from memlint.analysis.judge.bounded_places import (
     reset_after_backward,
 )
 from memlint.analysis.judge.candidate import Candidate, builds_layers, handed_down, in_few_rounds
+from memlint.analysis.judge.carried_state import begun_at_first_step
 from memlint.analysis.judge.confidence import (
     adds_a_graph,
     from_last_call,
@@ -31,7 +32,6 @@ from memlint.analysis.judge.confidence import (
     reset_elsewhere,
     would_raise,
 )
-from memlint.analysis.judge.first_step import begun_at_first_step
 from memlint.analysis.judge.judged_runs import of_layers
 from memlint.analysis.judge.reasons import Reason
 from memlint.analysis.transfer.modules import inert_guards

@@ -53,10 +53,8 @@ from memlint.analysis.transfer.modules.made_leaves import set_requires_grad
 from memlint.analysis.transfer.modules.modes import forget_name, frozen_of
 from memlint.analysis.transfer.signatures import methods_of
 from memlint.analysis.transfer.stores import carry, context_attributes, loop_updates
-from memlint.analysis.transfer.stores.class_places import class_places
-from memlint.analysis.transfer.stores.emptied_places import drop_stores
-from memlint.analysis.transfer.stores.made_places import made_places
-from memlint.analysis.transfer.stores.releases import empty, is_rebuilt, rebind, release
+from memlint.analysis.transfer.stores.class_places import class_places, made_places
+from memlint.analysis.transfer.stores.emptied_places import drop_stores, empty, is_rebuilt, rebind, release
 from memlint.analysis.transfer.stores.sample_keys import by_sample
 from memlint.analysis.transfer.stores.stores import kind_of, note_store, own_sources, parts_of
 from memlint.analysis.transfer.stores.view_writes import write_into_view

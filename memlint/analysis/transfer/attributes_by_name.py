@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.analysis.domain.values import INSTANCE, MODULE, NONE, NOTHING, UNKNOWN, V, join
 from memlint.analysis.index.program import in_tests
-from memlint.analysis.index.used_members import may_mean
+from memlint.analysis.index.receivers import may_mean
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from memlint.analysis.transfer.heap import elements_of, make, read_item, tuple_o
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.loops import known_members
 from memlint.analysis.transfer.stores import carry
-from memlint.analysis.transfer.stores.emptied_places import drop_stores
-from memlint.analysis.transfer.stores.releases import empty
+from memlint.analysis.transfer.stores.emptied_places import drop_stores, empty
 from memlint.analysis.transfer.stores.stores import store_value
 from memlint.analysis.transfer.stores.written_keys import takes_same
 from memlint.ir import nodes as ir

@@ -38,8 +38,7 @@ from memlint.analysis.transfer.handed_on import part_of_callable, with_holder, w
 from memlint.analysis.transfer.heap import MAX_CHAIN, PLAIN, current_position, derive, members
 from memlint.analysis.transfer.modules.touched_parameters import note_gradient_read
 from memlint.analysis.transfer.scope import symbolic
-from memlint.analysis.transfer.stores.class_places import class_of, class_places, shared_place
-from memlint.analysis.transfer.stores.made_places import read_made
+from memlint.analysis.transfer.stores.class_places import class_of, class_places, read_made, shared_place
 from memlint.analysis.transfer.user_containers import looks_up_members
 from memlint.knowledge import network_parts
 from memlint.patterns import lazy_pattern

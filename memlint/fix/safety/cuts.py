@@ -13,7 +13,7 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import expressions, parts, statement_at, walk_expression, walk_statements
-from memlint.analysis.transfer.stores.made_places import MADE
+from memlint.analysis.transfer.stores.class_places import MADE
 from memlint.fix.safety.bindings import is_sum
 from memlint.fix.safety.hosts import met_on_device
 from memlint.fix.safety.membership import holds_others

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from memlint.analysis.domain.summary.effects import LoopState
     from memlint.analysis.judge.judged_runs import Verdict
     from memlint.analysis.transfer.library.forward_hooks import HookCall
-    from memlint.analysis.transfer.library.noted_calls import MetricUse, OutsideCall
+    from memlint.analysis.transfer.library.noted_runs import MetricUse, OutsideCall
     from memlint.analysis.transfer.stores.context_attributes import Kept
     from memlint.analysis.transfer.stores.left_rounds import LeftRound
     from memlint.analysis.transfer.stores.loop_updates import LoopUpdate

@@ -43,8 +43,7 @@ from memlint.analysis.syntax.syntax import dotted, last_name
 from memlint.analysis.transfer.heap import make, note_compared
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import batches, chains, extent_ops, factories, instances, layer_extents, threads
-from memlint.analysis.transfer.library.noted_calls import note_call
-from memlint.analysis.transfer.library.noted_runs import is_statement
+from memlint.analysis.transfer.library.noted_runs import is_statement, note_call
 from memlint.analysis.transfer.library.placement import destination
 from memlint.analysis.transfer.library.standard_library import builtin, literal_device, standard
 from memlint.analysis.transfer.library.tensors import RETURN_INDICES, gives_indices, names_integers, values_and_indices
@@ -55,7 +54,7 @@ from memlint.analysis.transfer.modules.guards import grad_of_reference, guard_va
 from memlint.analysis.transfer.modules.made_leaves import as_leaf
 from memlint.analysis.transfer.modules.modes import MODULE_CONTAINERS
 from memlint.analysis.transfer.modules.optimizer_parameters import note_escaped_modules, note_optimizer
-from memlint.analysis.transfer.stores.made_places import note_made
+from memlint.analysis.transfer.stores.class_places import note_made
 from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -13,8 +13,7 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.heap import note_compared
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import layer_extents
-from memlint.analysis.transfer.library.noted_calls import note_metric
-from memlint.analysis.transfer.library.noted_runs import module_expression, note_run
+from memlint.analysis.transfer.library.noted_runs import module_expression, note_metric, note_run
 from memlint.analysis.transfer.library.placement import device_of
 from memlint.analysis.transfer.library.tensors import gives_indices, values_and_indices
 from memlint.analysis.transfer.modules.modes import frozen_of

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from memlint.analysis.domain.recorded_modes import look_up, mode_of
 from memlint.analysis.domain.state import OFF, ON, State
-from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.effects import LoopState, ModelRun
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import MODULE, NONE, UNKNOWN, Args, Source, V
+from memlint.analysis.domain.values import MODULE, NONE, NOTHING, UNKNOWN, Args, Source, V, Words
 from memlint.analysis.index.uses import methods_held
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted
+from memlint.analysis.transfer.loops import over_loader
 from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.ir import nodes as ir
 
@@ -122,3 +125,55 @@ def note_unresolved_method(fn: FunctionState, state: State, expr: ir.Call, recei
     shown = dotted(place) if place is not None else ""
     frozen = frozen_of(fn, state, receiver, place) or look_up(state.modes, receiver, shown, "frozen")
     fn.unresolved_methods[expr.at] = (name, receiver, frozen)
+
+
+#: functions that release the allocator's free memory
+EMPTIES = frozenset(
+    f"torch.{device}.{place}empty_cache"
+    for device in ("cuda", "mps", "xpu", "npu", "accelerator")
+    for place in ("", "memory.")
+)
+
+
+@dataclass(slots=True)
+class OutsideCall:
+    """``name``: qualified. ``loop``: the innermost iteration loop around the call; ``tests``: those of the ifs
+    around it in the function; ``given``: its first argument, or its ``dataset``."""
+
+    name: str
+    expr: ir.Call
+    loop: LoopState | None
+    tests: tuple[ir.Expr, ...]
+    given: V
+
+
+@dataclass(slots=True)
+class MetricUse:
+    """A metric object takes the values of a batch. ``name``: its qualified class; ``held``: the expression of the
+    object."""
+
+    name: str
+    expr: ir.Call
+    held: ir.Expr
+    loops: tuple[LoopState, ...]
+
+
+#: methods of metric objects that add to their state
+_ADDS = frozenset({"update", "forward", "__call__"})
+
+
+def note_metric(fn: FunctionState, name: str, method: str, expr: ir.Call) -> None:
+    """Record a call of a metric object's method that adds to its state."""
+    held = expr.func
+    if method in _ADDS and (method == "__call__" or isinstance(held, ir.Attr)):
+        if isinstance(held, ir.Attr) and held.name == method:
+            held = held.value
+        fn.notes.metrics[expr.at] = MetricUse(name, expr, held, tuple(fn.loops))
+
+
+def note_call(fn: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
+    """Record a call of a function outside the project that a rule asks about."""
+    first = args[0] if args else words.get("dataset", NOTHING)
+    analyser = fn.analyser
+    if name in analyser.noted_calls or (name in analyser.noted_of_loaders and over_loader(first)):
+        fn.notes.outside[expr.at] = OutsideCall(name, expr, fn.innermost(()), tuple(fn.tests), first)

@@ -38,8 +38,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer import containers, function_tables, records, user_containers
 from memlint.analysis.transfer.assignment import assign_attribute
-from memlint.analysis.transfer.collecting import members_of
-from memlint.analysis.transfer.comprehensions import comprehension
+from memlint.analysis.transfer.comprehensions import comprehension, members_of
 from memlint.analysis.transfer.heap import element, elements_of, make, tuple_of
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.loops import over_loader

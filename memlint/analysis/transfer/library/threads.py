@@ -11,7 +11,7 @@ from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
 from memlint.analysis.domain.values import CALLABLE, MODULE, UNKNOWN_VALUE, Args, Ref, V, Words
 from memlint.analysis.index.program import Function
 from memlint.analysis.transfer import comprehensions
-from memlint.analysis.transfer.collecting import listed
+from memlint.analysis.transfer.comprehensions import listed
 from memlint.analysis.transfer.heap import elements_of, make
 from memlint.ir import nodes as ir
 

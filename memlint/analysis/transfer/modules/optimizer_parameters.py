@@ -4,15 +4,23 @@ uses."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.recorded_modes import mode_keys, outward, whole_of
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, MODULE, UNKNOWN, Path, Source, Sources, V, ordered
+from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.modules.flags import own_calls
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+    from memlint.analysis.index.program import Function
+
 
 #: names of sources of batches
 _DATA = lazy_pattern(r"loader|dataset|iter")
@@ -118,3 +126,29 @@ def is_touched(summary: Summary, mine: set[Source]) -> bool:
                 if same in mine or mine & set(outward(same)):
                     return True
     return False
+
+
+@kept_for
+def is_step(analyser: Analyser, function: Function) -> bool:
+    """Whether a method is the step of an optimizer, or one that the step calls."""
+    cls = function.cls
+    if cls is None or not function.takes_self:
+        return False
+    bases = analyser.program.ancestors(cls)[1]
+    if not any(name.startswith(("torch.optim.", "?.optim.")) or name == "?.Optimizer" for name in bases):
+        return False
+    step = analyser.program.method(cls, "step")
+    return step is not None and (function.key == step.key or function.name in own_calls(step))
+
+
+def is_setting(value: V) -> bool:
+    """Whether a value is a setting of an optimizer: ``group["lr"]`` of ``self.param_groups``."""
+    paths = [path.steps for path in value.syms if isinstance(path, Path)]
+    return bool(paths) and all(_names_setting(steps) for steps in paths)
+
+
+def _names_setting(steps: tuple[str, ...]) -> bool:
+    if ".param_groups" not in steps:
+        return False
+    inner = [step for step in steps[steps.index(".param_groups") + 1 :] if step != "[]"]
+    return bool(inner) and inner[0] != "[params]"

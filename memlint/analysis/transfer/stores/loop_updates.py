@@ -13,7 +13,7 @@ from memlint.analysis.domain.values import DATA, ELSEWHERE, NONE, SCALAR, Source
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import is_member, last_name
-from memlint.analysis.transfer.library.optimizer_steps import is_setting
+from memlint.analysis.transfer.modules.optimizer_parameters import is_setting
 from memlint.ir import nodes as ir
 
 _OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
