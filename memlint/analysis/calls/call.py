@@ -28,7 +28,7 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.index.program import Class
-from memlint.analysis.syntax.syntax import dotted
+from memlint.analysis.syntax.syntax import dotted, is_name
 from memlint.analysis.transfer import containers, records, user_containers
 from memlint.analysis.transfer import evaluate as evaluating
 from memlint.analysis.transfer.comprehensions import collects, listed
@@ -41,7 +41,7 @@ from memlint.ir import nodes as ir
 def evaluate_call(fn: FunctionState, state: State, expr: ir.Call) -> V:
     """The value of a call. Its effects are applied to ``state``."""
     func = expr.func
-    if isinstance(func, ir.Attr) and _is_super(func.value):
+    if isinstance(func, ir.Attr) and isinstance(func.value, ir.Call) and is_name(func.value.func, "super"):
         args, words = arguments(fn, state, expr)
         return _super_call(fn, state, expr, func.name, args, words)
     if isinstance(func, ir.Attr):
@@ -69,10 +69,6 @@ def arguments(fn: FunctionState, state: State, expr: ir.Call) -> tuple[Args, Wor
         else:
             words[word.name or f"**{number}"] = value
     return args, words
-
-
-def _is_super(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Call) and isinstance(expr.func, ir.Name) and expr.func.id == "super"
 
 
 def _super_call(fn: FunctionState, state: State, expr: ir.Call, name: str, args: Args, words: Words) -> V:

@@ -108,7 +108,7 @@ def _beside(
     for item in sources:
         inner = summary.graphs.nodes.get(item)
         if isinstance(item, Path):
-            if _may_be_attached(analyser, summary, item):
+            if _attached_by_callers(analyser, summary, item) or _made_by_model(item):
                 yield item, None
         elif inner is not None and inner.at != run.site.at and not _is_its_own(summary, run, item):
             yield item, inner
@@ -135,11 +135,6 @@ def _is_its_own(summary: Summary, run: ModelRun, item: Source) -> bool:
         return False
     parts = parts_of(statement)
     return not any(isinstance(part, ir.Attr) and part.name == item[2] for part in parts)
-
-
-def _may_be_attached(analyser: Analyser, summary: Summary, path: Path) -> bool:
-    """Whether a symbol may stand for a tensor that has a graph."""
-    return _attached_by_callers(analyser, summary, path) or _made_by_model(path)
 
 
 def _made_by_model(path: Path) -> bool:

@@ -193,7 +193,7 @@ class Analyser(DefinitionValues):
             grad = ON if hook.grad == "on" else OFF
         if function.node is None:
             grad = ON
-        elif grad == AMBIENT and (self.switched_off(function.module) or self._made_off(function)):
+        elif grad == AMBIENT and (switches_off(function.module.statements) or self._made_off(function)):
             grad = OFF
         state = State(grad)
         fn.entry = grad
@@ -271,10 +271,6 @@ class Analyser(DefinitionValues):
     def hook(self, function: Function) -> knowledge.Hook | None:
         """The framework hook that a method is; None for no hook."""
         return hook_of(self.program, function)
-
-    def switched_off(self, module: Module) -> bool:
-        """Whether the module's own statements turn grad mode off permanently."""
-        return switches_off(module.statements)
 
     def _made_off(self, function: Function) -> bool:
         """Whether the constructor of the method's class turns grad mode off permanently."""

@@ -178,12 +178,8 @@ class Module:
                 found.setdefault(unit.name, []).append(number)
         return found
 
-    def inheriting_from(self, base: str) -> Sequence[str]:
-        """The names of the classes with a base of that name (its last component)."""
-        return self._inheriting.get(base, ())
-
     @functools.cached_property
-    def _inheriting(self) -> dict[str, list[str]]:
+    def inheriting(self) -> dict[str, list[str]]:
         """The classes with a base of a name, by its last component."""
         found: dict[str, list[str]] = {}
         for definition in self.index.definitions:

@@ -168,16 +168,14 @@ class Partners:
     @kept_for
     def _importers_of(self, key: str) -> frozenset[str]:
         """The direct importers of a file. A file that is neither a program nor a test may also be loaded by name."""
-        found = {other for other in self._candidates_of(key) if other != key and self._imports_directly(other, key)}
+        # a file that does not parse may import any
+        index = {other: self._program.module(other).index for other in self._candidates_of(key) if other != key}
+        found = {other for other, one in index.items() if key in self.imports(other) or not one.complete}
         if key.endswith("conftest.py"):
             found |= {other for other in self._below(key) if is_collected(other) and other != key}
         elif not is_program(self._program, key) and not is_collected(key):
             found |= self._loaders_of(key, all(is_collected(other) for other in found)) - {key}
         return frozenset(found)
-
-    def _imports_directly(self, key: str, other: str) -> bool:
-        """Whether a file may import another one directly. A file that does not parse may import any."""
-        return other in self.imports(key) or not self._program.module(key).index.complete
 
     def _loaders_of(self, key: str, unimported: bool) -> set[str]:
         """The files that may load a file by a computed name.

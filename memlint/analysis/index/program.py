@@ -332,7 +332,7 @@ class Program:
             named = None if module.is_read else self.text_facts.get(NAMED_BASES, key)
             if named is not None and base not in named:
                 continue
-            for other in filter(None, map(module.cls, module.inheriting_from(base))):
+            for other in filter(None, map(module.cls, module.inheriting.get(base, ()))):
                 if other is not cls and cls in self.ancestors(other)[0]:
                     yield other
                     yield from self.below(other)

@@ -109,7 +109,8 @@ def left_to_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool
     Either all callers put the model into eval mode, one of them in a loop; or some caller evaluates in a loop while
     another one shows no eval mode: the helper may be right for the other callers.
     """
-    if run.mode is not None or _loops_over_data(run) or consumed_as(summary, run) == "detached":
+    over_data = run.loop is not None and run.loop.loop.over_data  # not a handful of models or views
+    if run.mode is not None or over_data or consumed_as(summary, run) == "detached":
         return False
     if _is_evaluated_by_callers(analyser, summary, run):
         return True
@@ -122,11 +123,6 @@ def left_to_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool
         for key, runs in ours.items()
         for lifted in runs
     )
-
-
-def _loops_over_data(run: ModelRun) -> bool:
-    """Whether the innermost loop around the run goes over data, and not over a handful of models or views."""
-    return run.loop is not None and run.loop.loop.over_data
 
 
 def _is_evaluated_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:

@@ -63,10 +63,6 @@ def _name(fn: FunctionState, state: State, expr: ir.Name) -> V:
     return lookup(fn, state, expr.id)
 
 
-def _const(fn: FunctionState, state: State, expr: ir.Const) -> V:
-    return constant(expr.kind, expr.value)
-
-
 def _attr(fn: FunctionState, state: State, expr: ir.Attr) -> V:
     base = evaluate(fn, state, expr.value)
     found = read_attribute(fn, state, base, expr.name)
@@ -378,7 +374,7 @@ def _fstring(fn: FunctionState, state: State, expr: ir.FormattedString) -> V:
 
 _DISPATCH: dict[type, Callable[[FunctionState, State, Any], V]] = {
     ir.Name: _name,
-    ir.Const: _const,
+    ir.Const: lambda fn, state, expr: constant(expr.kind, expr.value),
     ir.Attr: _attr,
     ir.Call: _call,
     ir.Subscript: _subscript,

@@ -56,11 +56,11 @@ class Parts:
 
     def knows_all(self) -> bool:
         """Whether the methods call only functions, methods of tensors, and counted layers, each of these once."""
-        return all(map(self._knows_calls_of, self._scopes))
-
-    def _knows_calls_of(self, scope: Scope) -> bool:
-        own = scope.function.own_name
-        return all(self._knows(call.func, own, around, scope) for call, around in calls_in_rounds(scope.function.body))
+        return all(
+            self._knows(call.func, scope.function.own_name, around, scope)
+            for scope in self._scopes
+            for call, around in calls_in_rounds(scope.function.body)
+        )
 
     def _knows(self, func: ir.Expr, own: str, around: list[ir.Expr | None], scope: Scope) -> bool:
         if isinstance(func, ir.Name):

@@ -124,7 +124,8 @@ def run_module(
         callee=symbol if graph == "yes" else None,  # a method's result need not be the model's output
     )
     small = names_number(shown) or method in _DECODES
-    extent = by_name.of_model(last_name(expr.func), _makers(module) if method in ("forward", "__call__") else ())
+    made_by = (ref.name for ref in ordered(module.refs) if ref.kind == "foreign" and method in ("forward", "__call__"))
+    extent = by_name.of_model(last_name(expr.func), made_by)
     result = _shaped_as(
         V(TREE, src, size=SOME_SIZE if small else OUTPUT, device=device, store=frozenset((key,)), extent=extent), args
     )
@@ -140,10 +141,6 @@ def run_module(
             fn.runs[expr.at].method = method
             fn.runs[expr.at].served = not found.is_open and _is_served(fn, shown, method)
     return result
-
-
-def _makers(module: V) -> list[str]:
-    return [ref.name for ref in ordered(module.refs) if ref.kind == "foreign"]
 
 
 def _shaped_as(output: V, args: Args) -> V:

@@ -19,7 +19,7 @@ def drop_stores(fn: FunctionState, state: State, places: frozenset[Source]) -> N
     if not places:
         return
     few = resets_soon(fn)
-    _note_cleared(fn, state, places)
+    _record_cleared(fn, places, not fn.returns and all(is_flag(state, test) for test in fn.tests))
     gone = {key for key in state.pending if _is_of(fn.stores[key], places)}
     stored = {id(fn.stores[key].loop) for key in gone}
     loops = set(fn.loops)
@@ -61,12 +61,8 @@ def _within(place: Source, places: Sources) -> bool:
     )
 
 
-def _note_cleared(fn: FunctionState, state: State, places: Sources) -> None:
-    """Record for callers which places are emptied on some path, and whether flags alone decide over it."""
-    _record_cleared(fn, places, not fn.returns and all(is_flag(state, test) for test in fn.tests))
-
-
 def _record_cleared(fn: FunctionState, places: Sources, flagged: bool) -> None:
+    """Record for callers which places are emptied on some path, and whether flags alone decide over it."""
     rounds = any(loop.counts and loop.loop.every != "epoch" for loop in fn.loops)
     for place in places:
         if isinstance(place, Path):
