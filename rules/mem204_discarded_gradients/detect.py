@@ -124,9 +124,7 @@ class Search:
     def _is_touched(self, run: ModelRun) -> bool:
         """Whether known code sets requires_grad of the network or of a part of it, or reads its gradients."""
         keys: set[Source] = {*run.module.syms, *(("made", item) for item in run.module.store), ("v", run.text)}
-        cls = self.summary.function.cls
-        order = self.analyser.program.ancestors(cls)[0] if cls is not None else []
-        methods = (self.analyser.summary(method) for item in order for method in item.methods.values())
+        methods = map(self.analyser.summary, self.analyser.program.methods(self.summary.function.cls))
         return any(is_touched(other, keys) for other in (self.summary, *methods) if other is not None)
 
     def event(self, one: Candidate) -> DiscardedGradients | None:

@@ -137,8 +137,7 @@ def _home(analyser: Analyser, summary: Summary, module: V) -> tuple[set[Source],
 
 def _of_class(analyser: Analyser, summary: Summary) -> list[Summary]:
     """The function's own summary, and those of all methods of its class."""
-    order = analyser.program.ancestors(summary.function.cls)[0] if summary.function.cls is not None else []
-    methods = (analyser.summary(method) for item in order for method in item.methods.values())
+    methods = map(analyser.summary, analyser.program.methods(summary.function.cls))
     return [summary, *(one for one in methods if one is not None and one is not summary)]
 
 
@@ -193,11 +192,9 @@ def _own_optimizers(analyser: Analyser, cls: Class) -> frozenset[str]:
         for target in statement.targets
         if isinstance(target, ir.Attr) and dotted(target.value) == me
     }
-    order, _ = analyser.program.ancestors(cls)
     steps = (
         last_name(part.value)
-        for one in order
-        for method in one.methods.values()
+        for method in analyser.program.methods(cls)
         for part in parts(method.body)
         if isinstance(part, ir.Attr) and part.name == "step"
     )

@@ -193,11 +193,9 @@ class Attributes:
     @kept_for
     def buffers(self, cls: Class) -> frozenset[str]:
         """The names that the class and its ancestors register as buffers."""
-        order, _ = self.analyser.program.ancestors(cls)
         return frozenset(
             first.value
-            for item in order
-            for method in item.methods.values()
+            for method in self.analyser.program.methods(cls)
             for call in calls_named(method.body, {"register_buffer"})
             if call.args and isinstance(first := call.args[0], ir.Const) and isinstance(first.value, str)
         )
@@ -310,14 +308,12 @@ class Attributes:
     @kept_for
     def dispatches(self, cls: Class) -> bool:
         """Whether the class or an ancestor calls its own methods by computed names."""
-        order, _ = self.analyser.program.ancestors(cls)
         return any(
             dotted(call.func) == "getattr"
             and len(call.args) > 1
             and is_name(call.args[0], "self")
             and not isinstance(call.args[1], ir.Const)
-            for item in order
-            for method in item.methods.values()
+            for method in self.analyser.program.methods(cls)
             for call in calls(method.body, into_definitions=True)
         )
 

@@ -37,12 +37,10 @@ def _handed(analyser: Analyser, cls: Class, path: Path, *, of_tests: bool) -> fr
     """``of_tests``: what tests hand over counts as well, which the program never runs."""
     part = path.steps[-1].strip("[]") if path.steps[-1] != "[]" else ""
     found = NOTHING
-    order, _ = analyser.program.ancestors(cls)
-    for item in order:
-        for method in item.methods.values():
-            for name, place in _all_collected(method).get(path.steps[0][1:], ()):
-                if place == part and any(param.name == name for param in method.given):
-                    found = join(found, _passed(analyser, method, name, of_tests))
+    for method in analyser.program.methods(cls):
+        for name, place in _all_collected(method).get(path.steps[0][1:], ()):
+            if place == part and any(param.name == name for param in method.given):
+                found = join(found, _passed(analyser, method, name, of_tests))
     return frozenset(ref for ref in found.refs if ref.kind in _FOLLOWED)
 
 

@@ -257,9 +257,8 @@ def _mode_by_constructor_calls(analyser: Analyser, summary: Summary, path: Path,
     params = sorted(value.syms) if value is not None and not value.store else []
     if not params or any(each.root == own or not each.root.startswith("p:") for each in params):
         return None
-    order, _ = analyser.program.ancestors(function.cls)
     name = path.steps[0].removeprefix(".")
-    others = [method for item in order for method in item.methods.values() if method is not init]
+    others = [method for method in analyser.program.methods(function.cls) if method is not init]
     if any(_sets(statement, name) for method in others for statement in walk_statements(method.body)):
         return None
     return _context_mode_at(

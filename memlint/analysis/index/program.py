@@ -110,11 +110,8 @@ class Program:
         return [key for key in found if key is not None]
 
     def find(self, module: Module, name: str, depth: int = 0) -> tuple[str, Any]:
-        """What a global name is: (kind, what).
-
-        class / function: the definition; module: a key; ext: a qualified name; value: (module, name) of a
-        variable; none: unknown.
-        """
+        """What a global name is, as (kind, what): a class or function, with the definition; a module, with a key; ext,
+        with a qualified name; value, with (module, name) of a variable; none, for unknown."""
         if depth > MAX_IMPORTS:
             self._deepest = depth
             return "none", None
@@ -374,6 +371,11 @@ class Program:
                     continue
                 if name in other.methods:
                     yield other.methods[name]
+
+    def methods(self, cls: Class | None) -> list[Function]:
+        """The methods of a class and of its ancestors in the project, overridden ones included."""
+        order, _ = self.ancestors(cls) if cls is not None else ([], None)
+        return [method for item in order for method in item.methods.values()]
 
     def is_overridden(self, cls: Class, name: str) -> bool:
         """Whether some subclass in the project overrides a method."""

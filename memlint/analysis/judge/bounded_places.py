@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.needed_later import graph_needed_later
@@ -12,7 +11,6 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Sources
 from memlint.analysis.facts.same_object import holder
-from memlint.analysis.index.program import Function
 from memlint.analysis.judge.described import self_name
 from memlint.analysis.syntax.bindings import mentions, names_bound_by, names_read, targets
 from memlint.analysis.syntax.memo import kept
@@ -313,8 +311,8 @@ def emptied_by(analyser: Analyser, summary: Summary, store: Store) -> str:
     place, function = store.place, summary.function
     if not isinstance(place, Path) or place.root != f"p:{self_name(function)}" or len(place.steps) != 1:
         return ""
-    for method in _others(analyser, function):
-        other = analyser.summary(method)
+    for method in analyser.program.methods(function.cls):
+        other = analyser.summary(method) if method.name not in _ONCE | {"__init__", function.name} else None
         if other is None:
             continue
         hooked = other.hook is not None and other.hook.every in ("iteration", "epoch")
@@ -323,12 +321,6 @@ def emptied_by(analyser: Analyser, summary: Summary, store: Store) -> str:
         if Path(f"p:{self_name(method)}", place.steps) in other.notes.cleared or _empties_by_name(method.body):
             return method.name
     return ""
-
-
-def _others(analyser: Analyser, function: Function) -> Iterator[Function]:
-    order, _ = analyser.program.ancestors(function.cls) if function.cls is not None else ([], None)
-    for cls in order:
-        yield from (one for one in cls.methods.values() if one.name not in _ONCE | {"__init__", function.name})
 
 
 @kept

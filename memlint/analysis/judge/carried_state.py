@@ -74,12 +74,9 @@ def state_of(summary: Summary, store: Store) -> str:
 
 def _is_reset_elsewhere(analyser: Analyser, function: Function, name: str) -> bool:
     """Whether another method, or code outside the object, resets the attribute: ``agent.hidden = None``."""
-    assert function.cls is not None
-    order, _ = analyser.program.ancestors(function.cls)
     if any(
         name in method.names and method.name not in ("__init__", function.name) and _stores(method.body, name)
-        for item in order
-        for method in item.methods.values()
+        for method in analyser.program.methods(function.cls)
     ):
         return True
     return any(
@@ -92,8 +89,7 @@ def _is_reset_elsewhere(analyser: Analyser, function: Function, name: str) -> bo
 def _read_without_graph(analyser: Analyser, function: Function, name: str) -> bool:
     """Whether all other methods of the class, and of its subclasses, read the state only detached."""
     assert function.cls is not None
-    order, _ = analyser.program.ancestors(function.cls)
-    others = [method for item in order for method in item.methods.values() if method.name != function.name]
+    others = [method for method in analyser.program.methods(function.cls) if method.name != function.name]
     below = [method for item in analyser.program.below(function.cls) for method in item.methods.values()]
     return not any(
         name in method.names and not _only_cuts(method.body, name)
@@ -157,8 +153,7 @@ def _members(target: ir.Expr) -> tuple[ir.Expr, ...]:
 def _setters(analyser: Analyser, cls: Class, name: str, forward: str) -> frozenset[str]:
     """The methods of a class, apart from ``__init__`` and ``forward``, that assign the attribute, directly or through
     up to two levels of other methods."""
-    order, _ = analyser.program.ancestors(cls)
-    methods = [method for item in order for method in item.methods.values() if method.name not in ("__init__", forward)]
+    methods = [method for method in analyser.program.methods(cls) if method.name not in ("__init__", forward)]
     found = {method.name for method in methods if name in method.names and _stores(method.body, name)}
     for _ in range(2):
         found |= {method.name for method in methods if not found.isdisjoint(method.names)}

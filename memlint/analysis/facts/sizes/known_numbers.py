@@ -67,7 +67,7 @@ class Numbers:
             return Scope(function)
         if cls.key not in self._methods:
             order, _ = self._program.ancestors(cls)
-            scopes = [Scope(method) for item in order for method in item.methods.values()]
+            scopes = [Scope(method) for method in self._program.methods(cls)]
             held = attributes_of(scopes)
             for item in order:
                 for name, value in item.attributes.items():

@@ -155,13 +155,13 @@ class _Network:
 
     def __init__(self, analyser: Analyser, numbers: Numbers, cls: Class, given: dict[str, Known], depth: int) -> None:
         program = analyser.program
-        order, outside = program.ancestors(cls)
+        outside = program.ancestors(cls)[1]
         if depth == 0 or not program.is_module(cls) or not all(map(_PLAIN_BASES.fullmatch, outside)):
             raise _UnknownError
         self._analyser, self._numbers, self._depth = analyser, numbers, depth
         init = program.method(cls, "__init__")
         self._reads_state = init is not None and any(_STATE.fullmatch(param.name.lower()) for param in init.given)
-        methods = [method for item in order for method in item.methods.values()]
+        methods = program.methods(cls)
         if len(methods) > _MAX_METHODS:
             raise _UnknownError
         self._scopes = [Scope(method, given if method is init else {}) for method in methods]

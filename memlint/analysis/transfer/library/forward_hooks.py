@@ -10,7 +10,7 @@ from memlint.analysis.domain.summary.effects import LoopState, ModelRun
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Args, V, Words
-from memlint.analysis.index.program import Class, Function
+from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls, last_name
 from memlint.ir import nodes as ir
@@ -27,9 +27,7 @@ def is_hooked(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     the module or the file's own statements add one."""
     around = [summary, *(caller for caller, _ in analyser.facts.calls_of(summary.function))]
     bodies = [body for one in around for body in _bodies(analyser, one)]
-    for ref in run.module.refs:
-        cls = analyser.cls(ref) if ref.kind == "instance" else None
-        bodies += _of_class(analyser, cls) if cls is not None else []
+    bodies += [method.body for cls in analyser.classes(run.module) for method in analyser.program.methods(cls)]
     return any(map(_adds_hooks, (*bodies, summary.module.main.body)))
 
 
@@ -38,18 +36,14 @@ def _bodies(analyser: Analyser, summary: Summary) -> Iterator[tuple[ir.Stmt, ...
     outer: Function | None = summary.function
     while outer is not None:
         yield outer.body
-        yield from _of_class(analyser, outer.cls) if outer.cls is not None else ()
+        yield from (method.body for method in analyser.program.methods(outer.cls))
         outer = outer.enclosing
     for record in summary.calls.values():
         called = analyser.function_at(record.callee)
         if called is not None:
             yield called.body
-            yield from _of_class(analyser, called.cls) if called.name == "__init__" and called.cls is not None else ()
-
-
-def _of_class(analyser: Analyser, cls: Class) -> list[tuple[ir.Stmt, ...]]:
-    order, _ = analyser.program.ancestors(cls)
-    return [method.body for item in order for method in item.methods.values()]
+            made = called.cls if called.name == "__init__" else None
+            yield from (method.body for method in analyser.program.methods(made))
 
 
 @kept

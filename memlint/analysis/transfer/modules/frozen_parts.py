@@ -43,14 +43,13 @@ def made_frozen(summary: Summary, module: V) -> bool:
 
 def _freezes_part(analyser: Analyser, cls: Class, steps: tuple[str, ...]) -> bool:
     """Whether a class freezes a part of its instances, and no method makes it trainable again."""
-    order, _ = analyser.program.ancestors(cls)
-    if any(_thaws(method.body) for item in order for method in item.methods.values() if method.name != "__init__"):
+    methods = analyser.program.methods(cls)
+    if any(_thaws(method.body) for method in methods if method.name != "__init__"):
         return False
     init = analyser.program.method(cls, "__init__")
     return any(_is_frozen_by(analyser, method, steps) for method in ([init] if init is not None else [])) or any(
         _is_frozen_by(analyser, method, steps)
-        for item in order
-        for method in item.methods.values()
+        for method in methods
         if method.takes_self and _freezes(method.body) and _is_surely_called(analyser, method)
     )
 

@@ -65,8 +65,7 @@ def note_escaped(fn: FunctionState, state: State, values: list[V]) -> None:
 def note_constructor(fn: FunctionState, state: State, cls: Class, args: Args, words: Words) -> None:
     """Record the parameters in the constructor call of a project class that reads gradients: such a class is an
     optimizer."""
-    order, _ = fn.analyser.program.ancestors(cls)
-    if any(_reads_gradients(method.body) for item in order for method in item.methods.values()):
+    if any(_reads_gradients(method.body) for method in fn.analyser.program.methods(cls)):
         note_escaped(fn, state, [*args, *words.values()])
 
 
