@@ -29,7 +29,7 @@ from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.sizes.small_networks import starts_evaluating
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import calls, calls_backward, last_name, loops_around
-from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.held_values import places_with
 from memlint.analysis.transfer.library.threads import out_of_guard
 from memlint.analysis.transfer.stores.collected import gives_no_graph, may_give_no_graph
 from memlint.ir import nodes as ir
@@ -203,14 +203,9 @@ def _evaluates(summary: Summary) -> bool:
     if not any(isinstance(call.func, ir.Attr) and call.func.name == "eval" for call in calls(summary.function.body)):
         return False
     runs = [run for run in summary.runs.values() if run.mode is True and run.loop is not None]
-    return bool(runs) and not any(consumed_as(summary, run) == "escapes" or _is_stored(summary, run) for run in runs)
-
-
-def _is_stored(summary: Summary, run: ModelRun) -> bool:
-    """Whether an attribute or an argument keeps the graph of a run beyond the call."""
-    end = summary.exit
-    held = [] if end is None else [tensors_within(summary, end, value).src for value in end.sym.values()]
-    return not run.marks.isdisjoint(summary.graphs.closure(EMPTY.union(*held)))
+    return bool(runs) and not any(
+        consumed_as(summary, run) == "escapes" or places_with(summary, summary.exit, run.marks) for run in runs
+    )
 
 
 def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:

@@ -55,17 +55,7 @@ def _held_module(analyser: Analyser, name: str) -> Held | None:
 
 def _keepers(analyser: Analyser, name: str) -> list[Class]:
     """The classes whose methods assign the attribute; empty where there are many."""
-    program = analyser.program
-    files = [key for key in program.words.files(name) if not in_tests(key)]
-    if len(files) > MAX_FILES:
-        return []
-    found: list[Class] = []
-    for key in files:
-        module = program.module(key)
-        for one in module.index.definitions:
-            if one.kind == "class" and name in module.index.units[one.unit].stores:
-                cls = module.cls(one.name)
-                found += [cls] if cls is not None else []
-        if len(found) > MAX_CLASSES:
-            return []
-    return found
+    files = [key for key in analyser.program.words.files(name) if not in_tests(key)]
+    found = analyser.facts.attributes.classes_with(name) if len(files) <= MAX_FILES else ()
+    keepers = [cls for cls in found if not in_tests(cls.module.key)]
+    return keepers if len(keepers) <= MAX_CLASSES else []
