@@ -11,6 +11,7 @@ from memlint.analysis.domain.state import GUARDS
 from memlint.analysis.index.mentions import root, tree_of
 from memlint.analysis.index.program import Function, Module, Program
 from memlint.analysis.index.program_memo import memoized_in_program
+from memlint.analysis.index.receivers import meant_by
 from memlint.frontend.index import members
 
 #: the most files with a function's name that are read
@@ -114,11 +115,4 @@ def _means(program: Program, key: str, function: Function, node: ast.expr) -> bo
     """Whether a name or an attribute refers to the function."""
     if function.cls is not None:
         return isinstance(node, ast.Attribute) and root(node) in ("self", function.cls.node.name)
-    module = program.module(key)
-    if isinstance(node, ast.Name):
-        kind, what = program.find(module, node.id)
-    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        kind, what = program.member(module, *program.find(module, node.value.id), node.attr)
-    else:
-        return False
-    return kind == "function" and what is function
+    return meant_by(program, program.module(key), node) == ("function", function)

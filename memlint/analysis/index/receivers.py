@@ -6,12 +6,12 @@ import ast
 import collections
 import itertools
 from collections.abc import Callable
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from memlint import knowledge
 from memlint.analysis.index.bases import knows_bases
 from memlint.analysis.index.definitions import Class, Module
-from memlint.analysis.index.mentions import Mention, bound_to
+from memlint.analysis.index.mentions import Mention, bound_to, root
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.memo import kept
@@ -65,17 +65,19 @@ def _class_of(program: Program, module: Module, receiver: ast.expr, mention: Men
 
 def find_class(program: Program, module: Module, func: ast.expr) -> Class | None:
     """The project's class that an expression refers to in every scope of a file; None if that is not certain."""
-    if isinstance(func, ast.Name):
-        if len(bound_to(module.text).get(func.id, ())) != 1:
-            return None
-        kind, what = program.find(module, func.id)
-    elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-        if len(bound_to(module.text).get(func.value.id, ())) != 1:
-            return None
-        kind, what = program.member(module, *program.find(module, func.value.id), func.attr)
-    else:
+    if len(bound_to(module.text).get(root(func), ())) != 1:
         return None
+    kind, what = meant_by(program, module, func)
     return what if kind == "class" and isinstance(what, Class) else None
+
+
+def meant_by(program: Program, module: Module, node: ast.expr) -> tuple[str, Any]:
+    """What a name of a file, or an attribute of one, is, as by `Program.find`; unknown for another expression."""
+    if isinstance(node, ast.Name):
+        return program.find(module, node.id)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return program.member(module, *program.find(module, node.value.id), node.attr)
+    return "none", None
 
 
 def _are_apart(program: Program, of: Class, cls: Class) -> bool:
