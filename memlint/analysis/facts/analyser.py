@@ -34,6 +34,7 @@ from memlint.analysis.domain.values import (
     Flags,
     Path,
     Ref,
+    Source,
     V,
     join,
     ordered,
@@ -361,8 +362,10 @@ class Analyser(DefinitionValues):
             return found
         return [method for method in found if not in_tests(method.module.key)]
 
-    def is_buffer(self, cls: Class, name: str) -> bool:
-        return name in self.facts.attributes.buffers(cls)
+    def is_buffer(self, function: Function, place: Source) -> bool:
+        """Whether a place is in a buffer that the class of a method registers: a statistic, and no recurrent state."""
+        cls, steps = function.cls, place.steps if isinstance(place, Path) else ()
+        return cls is not None and bool(steps) and steps[0][1:] in self.facts.attributes.buffers(cls)
 
     def renew(self) -> None:
         """Begin stratum 1: use the call-site facts of stratum 0, and recompute the summaries that depend on them."""

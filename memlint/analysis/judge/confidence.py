@@ -121,7 +121,7 @@ def would_raise(summary: Summary, store: Store, value: Value) -> bool:
     )
     if not summary.graphs.nodes_of(store.value.src) and store.place in summary.notes.returned:
         in_output |= store.value.src if _is_read_behind(summary, store) else EMPTY  # a function computed the state
-    if store.loop is None and in_output and not _is_buffer(summary, store.place):
+    if store.loop is None and in_output and not summary.analyser.is_buffer(summary.function, store.place):
         return True  # the output depends on the state, so the next output's backward reaches this graph
     if isinstance(store.place, Path) and store.place.root.startswith(MADE) and store.loop is not None:
         inside = [backward for backward in summary.backwards if store.loop.id in backward.loops]
@@ -164,13 +164,6 @@ def _frees(summary: Summary, at: int) -> bool:
         call.at == at and isinstance(call.func, ir.Attr) and not call.args and not call.keywords
         for call in calls(summary.function.body)
     )
-
-
-def _is_buffer(summary: Summary, place: Source) -> bool:
-    """Whether a place is a registered buffer: a statistic, which is not meant as a recurrent state."""
-    cls = summary.function.cls
-    steps = place.steps if isinstance(place, Path) else ()
-    return cls is not None and bool(steps) and summary.analyser.is_buffer(cls, steps[0].lstrip("."))
 
 
 def reset_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:

@@ -339,7 +339,8 @@ def _overwrite(
     for path in sorted(receiver.syms):
         state.sym[path] = result.but(syms=frozenset())
         if not copied:
-            carried(path, "buffer" if _is_buffer(fn, path) else kind_of(path), frozenset((path,)))
+            is_buffer = len(path.steps) == 1 and fn.analyser.is_buffer(fn.function, path)
+            carried(path, "buffer" if is_buffer else kind_of(path), frozenset((path,)))
         return
     if isinstance(base, ir.Name) and base.id in state.env:
         old = state.env[base.id]
@@ -360,8 +361,3 @@ def _looks_up(call: ir.Call) -> bool:
     """Whether a method finds an existing member by a literal key: ``stats.get("loss")``."""
     literal = all(isinstance(arg, ir.Const) for arg in call.args) and bool(call.args)
     return literal and isinstance(call.func, ir.Attr) and not knowledge.methods().knows(call.func.name)
-
-
-def _is_buffer(fn: FunctionState, path: Path) -> bool:
-    cls = fn.function.cls
-    return cls is not None and len(path.steps) == 1 and fn.analyser.is_buffer(cls, path.steps[0][1:])

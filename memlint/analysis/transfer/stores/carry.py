@@ -238,11 +238,7 @@ def note_written(fn: FunctionState, state: State, base: V, value: V, target: ir.
     if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF or isinstance(target.index, ir.Const):
         return
     for path in sorted(base.syms):
-        known = base.may_be(TENSORS) or (
-            fn.function.cls is not None
-            and len(path.steps) == 1
-            and fn.analyser.is_buffer(fn.function.cls, path.steps[0][1:])
-        )
+        known = base.may_be(TENSORS) or (len(path.steps) == 1 and fn.analyser.is_buffer(fn.function, path))
         if known and path.steps and _brings_more(fn, path, value):
             src = base.src | value.src | {path}  # the buffer may be written part by part, so its former graph stays
             state.sym[path] = V(TENSORS & ~TREE, src, bare=True, syms=base.syms, size=base.size, device=base.device)
