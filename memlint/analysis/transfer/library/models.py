@@ -111,7 +111,6 @@ def run_module(
         src = fn.record(state, expr.at, expr.at, text(expr), parents, guess=True)
         return V(TENSOR, src, size=SCALAR, device=device)
     key = (expr.at, "run")
-    symbol = next(iter(sorted(module.syms)), None)
     src = fn.record(
         state,
         key,
@@ -121,7 +120,7 @@ def run_module(
         definite=not frozen and graph == "yes",
         unknown=not frozen and graph != "yes",
         model=not frozen,
-        callee=symbol if graph == "yes" else None,  # a method's result need not be the model's output
+        callee=min(module.syms, default=None) if graph == "yes" else None,  # a method's result may be another
     )
     small = names_number(shown) or method in _DECODES
     made_by = (ref.name for ref in ordered(module.refs) if ref.kind == "foreign" and method in ("forward", "__call__"))
