@@ -10,11 +10,12 @@ from memlint.analysis.index.program import Class, Function, Program, in_tests
 
 #: the most classes below one that are looked at
 MAX_BELOW = 40
+_MODULE = "torch.nn.Module"
 
 
 def hook_of(program: Program, function: Function) -> knowledge.Hook | None:
-    """The framework hook that a method is, by its class's external bases, by the class's own name in a framework, or by
-    the bases of a class that has it from a mixin; None for no hook."""
+    """The framework hook that a method is, by its class's external bases, by the class's own name in a framework, by
+    the bases of a class that has it from a mixin, or as the class is a module by its use; None for no hook."""
     if function.cls is None or function.name not in knowledge.hooked_methods():
         return None
     order, outside = program.ancestors(function.cls)
@@ -25,7 +26,8 @@ def hook_of(program: Program, function: Function) -> knowledge.Hook | None:
         found = knowledge.hook(f"{program.project.dotted(cls.module.key)}.{cls.qual}", function.name)
         if found is not None:
             return found._replace(own=True)
-    return _of_mixin(program, function, function.cls)
+    found = _of_mixin(program, function, function.cls)
+    return found or (knowledge.hook(_MODULE, function.name) if program.is_module(function.cls) else None)
 
 
 def _of_bases(names: Iterable[str], method: str) -> knowledge.Hook | None:
