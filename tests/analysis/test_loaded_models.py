@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import memlint
 from tests.linting import codes_in
 
 NET = """
@@ -131,3 +132,56 @@ def evaluate(loader):
 @pytest.mark.parametrize(("made", "codes"), [("GPT2Tokenizer", []), ("GPT2Model", ["MEM201"])])
 def test_a_tokenizer_is_no_network(tmp_path: Path, package: str, made: str, codes: list[str]) -> None:
     assert codes_in(tmp_path, SCORES.format(package=package, made=made)) == codes
+
+
+RESUMED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Linear(4096, 4096)
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def score(loader, net):
+    hits = 0
+    for x, y in loader:
+        hits += (net(x.cuda()).argmax(1).cpu() == y).sum().item()
+    return hits
+
+
+def train(loader, test_loader, path, resume):
+    if resume:
+        net = {loaded}
+    else:
+        net = Net().cuda()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(net(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    {tested}
+"""
+
+
+@pytest.mark.parametrize(
+    ("loaded", "tested", "codes"),
+    [
+        ("torch.load(path).cuda()", "print(score(test_loader, net))", ["MEM201"]),
+        ('torch.load(path)["net"].cuda()', "print(score(test_loader, net))", ["MEM201"]),
+        ("torch.load(path).cuda()", "with torch.no_grad():\n        print(score(test_loader, net))", []),
+        ("torch.load(path).cuda()", "print(score(test_loader, print))", []),
+    ],
+)
+def test_what_is_loaded_or_else_made_is_a_network_in_a_callee(
+    tmp_path: Path, loaded: str, tested: str, codes: list[str]
+) -> None:
+    (tmp_path / "train.py").write_text(RESUMED.format(loaded=loaded, tested=tested))
+    found = memlint.lint([tmp_path], isolated=True).findings
+    assert [one.code for one in found if one.code != "MEM404"] == codes

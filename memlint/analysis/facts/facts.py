@@ -19,6 +19,7 @@ from memlint.analysis.domain.values import (
     NONE,
     NOTHING,
     OPTIMIZER,
+    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
@@ -239,6 +240,8 @@ class Facts:
             known = self.settled(summary, value, of_tests)
             if known is None:
                 return None
+            if known.kinds & MODULE and known.kinds & TREE and not known.src:
+                known = known.as_module()  # ``torch.load(path) if resume else Net()``: a module that was stored whole
             found = join(found, as_held(summary.exit, known) if summary.exit is not None else known)
         if found.is_only(CONTAINER | NONE) and any(ref.kind in ("over", "member") for ref in found.refs):
             return V(found.kinds, refs=found.refs)
