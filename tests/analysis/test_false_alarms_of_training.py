@@ -1284,3 +1284,138 @@ def main(learner: nn.Module, encoder: nn.Module, tasks, optimizer):
 def test_a_loss_beside_an_encoder_in_eval_mode(tmp_path: Path, then: str, code: str | None) -> None:
     found = {one for one, _ in said(tmp_path, train=TASKS.format(then=then))} & {"MEM101"}
     assert found == ({code} if code else set())
+
+
+CHOICE = """
+import sys
+import torch
+from torch import nn
+
+
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.LSTM(1000, 1000)
+
+    def forward(self, x, hidden):
+        out, hidden = self.layer(x, hidden)
+        return out, hidden
+
+
+class Second(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(1000, 1000)
+
+    def forward(self, x, mask=True):
+        return self.layer(x)
+
+
+kind = sys.argv[1]
+
+if kind == "plain":
+    model = Second().cuda()
+else:
+    model = First().cuda()
+criterion = nn.NLLLoss()
+optimizer = torch.optim.Adam(model.parameters())
+
+
+def cut(h):
+    if isinstance(h, torch.Tensor):
+        return h.detach()
+    return tuple(cut(v) for v in h)
+
+
+def train(loader):
+    model.train()
+    hidden = None
+    for data, targets in loader:
+        optimizer.zero_grad()
+        if kind == "plain":
+            output = model(data)
+        else:
+            hidden = cut(hidden)
+            output, hidden = model(data, hidden)
+        loss = criterion(output, targets)
+        loss.backward()
+        optimizer.step()
+
+
+for epoch in range(10):
+    train(torch.load("x.pt"))
+"""
+
+
+def test_a_network_that_gives_no_tuple_is_not_the_one_that_is_unpacked(tmp_path: Path) -> None:
+    assert said(tmp_path, train=CHOICE) == set()
+
+
+ACTOR = """
+import torch
+from torch import nn
+from torch.distributions import Categorical
+
+
+class Agent:
+    def __init__(self):
+        self.policy = nn.Linear(4, 2)
+        self.optimizer = torch.optim.Adam(self.policy.parameters())
+        self.saved = []
+        self.running = 0
+
+    @staticmethod
+    def act(remote, state):
+        agent = remote.local_value()
+        chances = Categorical(agent.policy(state.cuda()))
+        action = chances.sample()
+        agent.saved.append(chances.log_prob(action))
+        return action.item()
+
+    def learn(self, results):
+        score = sum([result[1] for result in results]) / len(results)
+        rewards = torch.stack([result[0] for result in results]).cuda()
+        loss = {loss}
+        loss.sum().backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.saved = []
+        self.running = 0.5 * score + 0.5 * self.running
+
+
+def main(rounds):
+    agent = Agent()
+    for results in rounds:
+        agent.learn(torch.futures.wait_all(results))
+"""
+
+
+@pytest.mark.parametrize(("loss", "code"), [("-torch.stack(self.saved) * rewards", None), ("-rewards", "MEM103")])
+def test_a_backward_through_a_list_that_unresolved_code_fills_proves_no_other_graph(
+    tmp_path: Path, loss: str, code: str | None
+) -> None:
+    assert {one for one, _ in said(tmp_path, train=ACTOR.format(loss=loss))} == ({code} if code else set())
+
+
+ORDERS = """
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(1000, 1000), nn.ReLU(), nn.Linear(1000, 10)).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+total = 0
+for x in torch.load("data.pt", map_location="cpu"):
+    optimizer.zero_grad()
+    loss = (model(x.cuda()) - x.median()){norm} / 10
+    loss.sum().backward()
+    optimizer.step()
+    total += loss
+print(total)
+"""
+
+
+@pytest.mark.parametrize(
+    ("norm", "code"), [(".norm(2)", "MEM101"), (".norm(p=2)", "MEM101"), (".norm(2, 1)", "MEM103")]
+)
+def test_the_order_of_a_norm_is_no_dimension(tmp_path: Path, norm: str, code: str) -> None:
+    assert {one for one, _ in said(tmp_path, train=ORDERS.format(norm=norm))} == {code}

@@ -650,3 +650,28 @@ def test_a_parameter_that_makes_a_module_is_a_class(tmp_path: Path, made: str, u
     (tmp_path / "case.py").write_text(MAKER.format(made=made, used=used), encoding="utf-8")
     found = memlint.lint([tmp_path], isolated=True, min_confidence="low").findings
     assert [one.line for one in found if one.code == "MEM201"] == lines
+
+
+TIED = """
+import torch
+from transformers import AutoModelForCausalLM
+
+
+def is_tied(model):
+    return model.{method}({given}) is not None
+
+
+def main(loader):
+    model = AutoModelForCausalLM.from_pretrained("gpt2").cuda().eval()
+    for x in loader:
+        print(is_tied(model))
+        print(torch.from_numpy(model.{method}({given}).weight.detach().cpu().numpy()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [("get_output_embeddings", ""), ("get_input_embeddings", ""), ("get_submodule", "'lm_head'")],
+)
+def test_a_method_that_gives_a_module_runs_none(tmp_path: Path, method: str, given: str) -> None:
+    assert codes(tmp_path, case=TIED.format(method=method, given=given)) == []

@@ -44,7 +44,7 @@ from memlint.analysis.transfer.stores.emptied_places import drop_stores, drop_st
 from memlint.ir import nodes as ir
 
 #: the most attribute writes of a callee that a call applies
-MAX_WRITES = 128
+MAX_WRITES = 256
 
 
 class Application(Translation):
@@ -306,9 +306,10 @@ class Application(Translation):
         reached = evidence if all(isinstance(item, Path) for item in evidence) else graphs.closure(evidence)
         if any(node.unknown or node.definite for node in graphs.nodes_of(reached)):
             return
-        sources = [self.resolve(item).src for item in reached if isinstance(item, Path)]
-        src = frozenset[Source]().union(*sources)
-        if src:
+        values = [self.resolve(item) for item in reached if isinstance(item, Path)]
+        src = frozenset[Source]().union(*(value.src for value in values))
+        # a container that looks empty here is filled by code that cannot be followed, perhaps with the graph
+        if src and all(value.kinds for value in values):
             self.fn.graphs.evidence.add(src)
 
 

@@ -92,7 +92,8 @@ def trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
 
 
 def _is_unpacked_without_graph(summary: Summary, run: ModelRun, marks: AbstractSet[Source]) -> bool:
-    """Whether the output is unpacked and only parts without a graph are read: ``_, _, action = policy(state)``."""
+    """Whether the output is unpacked and only parts without a graph are read: ``_, _, action = policy(state)``. If no
+    part has the graph, the run is that of another network: one that returns no tuple cannot be unpacked here."""
     statements = list(walk_statements(summary.function.body, into_definitions=False))
     own = next((one for one in statements if isinstance(one, ir.Assign) and is_unpacked(one, run)), None)
     if own is None or summary.last is None:
@@ -103,7 +104,8 @@ def _is_unpacked_without_graph(summary: Summary, run: ModelRun, marks: AbstractS
         for name in names_bound_by(own)
         if name not in env or marks & summary.graphs.closure(tensors_within(summary, summary.last, env[name]).src)
     }
-    return not any(reads_any(expr, held) for one in statements if one is not own for expr in expressions(one))
+    read = any(reads_any(expr, held) for one in statements if one is not own for expr in expressions(one))
+    return bool(held) and not read
 
 
 def _is_given_back(run: ModelRun) -> bool:

@@ -45,6 +45,8 @@ from memlint.ir import nodes as ir
 
 #: methods that give the modules in a module, and those that give them with their names
 _GIVE_NAMES = frozenset({"named_modules", "named_children", "items"})
+#: methods of torch's modules, and of transformers' models, that give one module
+_GIVE_PART = frozenset({"get_submodule", "get_input_embeddings", "get_output_embeddings"})
 _GIVE_PARTS = _GIVE_NAMES | {"modules", "children", "values"}
 
 
@@ -68,7 +70,7 @@ def module_method(
         return _parameters(fn, state, expr, receiver)
     if name in ADDS:
         add_modules(fn, state, expr, receiver, args)
-    if name == "get_submodule":
+    if name in _GIVE_PART:
         return parts_of(fn, state, receiver)
     if name in _GIVE_PARTS:
         return _parts(fn, state, expr, receiver, name)

@@ -270,7 +270,8 @@ def gives_indices(words: Mapping[str, Any]) -> bool:
 def _reduce(fn: FunctionState, state: State, method: _Method, inputs: list[V]) -> V:
     """The value of a reduction: of ``max(dim)`` and the like, the pair of values and indices."""
     expr, receiver, name, args, words = method
-    over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
+    # the first argument of ``norm`` is its order
+    over = len(args) > (name == "norm") or any(word in ("dim", "axis", "keepdim") for word in words)
     if name in ("max", "min", "median") and over and not (args and args[0].may_be(TENSORS)):
         values = tensor_op(fn, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size))
         extent = extent_ops.of_method(name, receiver, args, words, expr)
