@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Guard, Meta, Plan, Replace, Report, Under, guard_plan
+from memlint.sdk import (
+    Event,
+    Facts,
+    Growth,
+    Guard,
+    Meta,
+    ModelCall,
+    Plan,
+    Replace,
+    Report,
+    Site,
+    Step,
+    Under,
+    guard_plan,
+)
 
 META = Meta(
     code="MEM203",
@@ -14,6 +28,17 @@ META = Meta(
     fix_rank=0,  # under a guard there are no graphs for other rules to report
     of_grad_mode=True,
 )
+
+
+class IneffectiveFreeze(Event, frozen=True, gc=False, kw_only=True):
+    """An assignment that should freeze a network and does nothing. ``text``: its target; ``misspelled``: torch knows no
+    such attribute of a parameter; ``run``: where the network records."""
+
+    text: str
+    network: str
+    misspelled: bool
+    run: Site
+
 
 WHY = {
     "bare": "creates a context manager and discards it: grad mode stays on",
@@ -50,6 +75,27 @@ def check(facts: Facts) -> Iterator[Report]:
             growth=Growth("none", "peak"),
             trace=event.trace,
             fix=_fix(event),
+        )
+
+    # MEM201 and MEM202 report these runs
+    unguarded = {event.site for event in facts.of(ModelCall) if event.certainty != "low"}
+    for freeze in facts.of(IneffectiveFreeze):
+        if freeze.run in unguarded:
+            continue
+        why = (
+            "torch reads no attribute of that name"
+            if freeze.misspelled
+            else "torch reads no such attribute of a module"
+        )
+        yield Report(
+            site=freeze.site,
+            message=f"`{freeze.text} = False` freezes nothing, as {why}: the parameters of `{freeze.network}` still "
+            "require gradients, for which its forward pass saves activations",
+            help=f"write `{freeze.network}.requires_grad_(False)`, which freezes each parameter",
+            severity="warning",
+            confidence=freeze.certainty,
+            growth=Growth("none", "peak"),
+            trace=(*freeze.trace, Step(freeze.run, f"where `{freeze.network}` runs")),
         )
 
 
