@@ -45,6 +45,7 @@ from memlint.analysis.transfer.narrowing import (
     narrow_to_raised,
 )
 from memlint.analysis.transfer.operators import augmented
+from memlint.analysis.transfer.scope import imported
 from memlint.analysis.transfer.stores.left_rounds import note_left_round
 from memlint.analysis.transfer.stores.step_outputs import note_output
 from memlint.analysis.transfer.stores.stores import end_iteration
@@ -217,7 +218,7 @@ def _import(fn: FunctionState, state: State, statement: ir.Import | ir.ImportFro
         name = alias.asname or (alias.name.split(".", 1)[0] if isinstance(statement, ir.Import) else alias.name)
         found = fn.analyser.program._imported(fn.module, statement, name, 0)
         if found[0] != "none" and name != "*":
-            state.env[name] = fn.analyser.global_value(*found)
+            state.env[name] = imported(fn, name, *found)
         else:
             state.env[name] = UNKNOWN_VALUE
     return state

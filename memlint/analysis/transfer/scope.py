@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from typing import Any
 
 from memlint.analysis.domain.state import State, untouched
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -22,6 +23,7 @@ from memlint.analysis.domain.values import (
     Ref,
     V,
 )
+from memlint.analysis.index.uses import uses_of
 from memlint.analysis.transfer.handed_on import with_holder
 
 #: kinds of a value that may yet turn out to be a module (`V.may_be_module`)
@@ -74,14 +76,23 @@ def _global_variable(fn: FunctionState, state: State, name: str) -> V:
             return V(CALLABLE, refs=frozenset((Ref("ext", "", f"builtins.{name}"),)))
         return state.sym.get(Path(f"g:{fn.module.key}:{name}"), UNKNOWN_VALUE)
     if kind != "value":
-        found: V = fn.analyser.global_value(kind, what)
-        return found
+        return imported(fn, name, kind, what)
     module, variable = what
     path = Path(f"g:{module.key}:{variable}")
     if path in state.sym:
         return state.sym[path]
     fact = fn.analyser.global_value(kind, what)
     return symbolic(fact, path)
+
+
+def imported(fn: FunctionState, name: str, kind: str, what: Any) -> V:
+    """The value of an imported name. What a file outside the project defines is a module if it is called, and used as
+    only modules are in this function or in module-level code: ``from net import model``, and ``model.eval()``."""
+    called = kind == "ext" and name in fn.module.index.units[fn.function.unit].calls and not what.startswith("torch.")
+    if called and name in fn.modules_by_use | uses_of(fn.analyser.program, fn.module.main):
+        return V(MODULE, syms=frozenset((Path(f"g:{fn.module.key}:{name}"),)))
+    value: V = fn.analyser.global_value(kind, what)
+    return value
 
 
 def symbolic(fact: V, path: Path) -> V:
