@@ -38,9 +38,10 @@ def is_spent(analyser: Analyser, summary: Summary, run: ModelRun, *, of_library:
     if summary.hook is not None or (run.origin is not None and not _is_given_back(run)):
         return False
     loop = run.loop.loop if run.loop is not None else None
-    if summary.function.node is None and not run.module.is_unpickled() and not is_script_loop(summary, loop):
-        return False  # a single module-level forward may be meant for importers
     trains = trains_otherwise(summary, run)
+    applied = run.module.is_unpickled() or is_script_loop(summary, loop) or (trains and loop is not None)
+    if summary.function.node is None and not applied:
+        return False  # a single module-level forward may be meant for importers
     known = run.resolved or run.method == "forward" or trains or of_library or run.module.is_of_library()
     if not known and not _records_inside(analyser, run.method, summary.function):
         return False

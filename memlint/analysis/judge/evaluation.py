@@ -218,9 +218,9 @@ def _certainty(
     script = _is_script(analyser, summary, loop, run)
     if is_trial(summary.function) and not script and (loop is None or first.evaluation == "spent"):
         # code after a training loop is no trial
-        beside = first.evaluation == "eval" or (loop is not None and loop.over_data and summary.function.node is None)
-        sure = (summary.backwards and beside) or _applies(analyser, summary, first)
-        return ("medium", "") if sure else ("low", "trial")
+        in_loop = loop is not None and (loop.over_data or trains_otherwise(summary, run))
+        beside = summary.backwards and (first.evaluation == "eval" or (in_loop and summary.function.node is None))
+        return ("medium", "") if beside or _applies(analyser, summary, first) else ("low", "trial")
     if loop is None and (run.probes or is_dropped(summary, run)):
         return certainty, "asks-for-shape"
     if loop is None and made_here(run) and (first.evaluation == "spent" or tries(summary.function)):
