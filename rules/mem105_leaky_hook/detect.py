@@ -44,6 +44,7 @@ from .hook_runs import (
     loop_behind,
     loop_of_callees,
     loop_of_callers,
+    loop_of_network,
     names_it,
     rebinds,
     root_of,
@@ -209,6 +210,9 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
     loop = loop or loop_of_callees(analyser, summary, owner, call.expr.at, removed, 0)
     if loop is not None:
         return _Runs(loop.loop, "high", loop.records, removed is not None, loop.end)
+    loop = loop_of_network(summary, owner, call.expr.at, removed, place)
+    if loop is not None:
+        return _Runs(loop.loop, "medium", loop.records, removed is not None, loop.end)
     if removed is not None or place.local_to is not None:
         return None
     around = loop_of_callers(analyser, summary, owner, 0)

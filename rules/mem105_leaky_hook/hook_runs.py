@@ -197,6 +197,18 @@ def loop_of_callees(
     return None
 
 
+def loop_of_network(summary: Summary, part: str, at: int, end: int | None, place: Place) -> Found | None:
+    """The loop over data that runs another parameter of the function, where the hook is added to a parameter that
+    nothing else uses: it is a part of that network."""
+    given = {param.name for param in summary.function.params} - {summary.function.own_name}
+    known = list(calls(summary.function.body))
+    if part not in given or any(_uses(call, part) and call.at != at for call in known):
+        return None
+    run = {call.func.id for call in known if isinstance(call.func, ir.Name)}
+    loops = (loop_behind(summary, name, at, end, place) for name in sorted(given & run - {part}))
+    return next((loop for loop in loops if loop is not None), None)
+
+
 def _uses(call: ir.Call, name: str) -> bool:
     """``model(x)``, ``model.generate(x)``, ``evaluate(model, x)``"""
     if isinstance(call.func, ir.Attr) and call.func.name in ("eval", "train", "to", "cuda", "zero_grad", "parameters"):

@@ -1,4 +1,4 @@
-"""Hooks that a module adds to its own parts, whose arguments a list keeps, and the loops that run the module."""
+"""Hooks on a part of a module, whose arguments a list keeps, and the loops that run the module."""
 
 from __future__ import annotations
 
@@ -68,3 +68,30 @@ def test_a_list_keeps_what_a_part_gives(
 ) -> None:
     program = PROGRAM.format(hook=hook, step=step, moved=moved, last=last)
     assert severities_in(tmp_path, program, "MEM105") == expected
+
+
+GIVEN = """
+import torch
+
+
+def collect(network, layer, {more}loader):
+    kept = []
+    handle = layer.register_forward_hook(lambda module, inputs, output: kept.append(output))
+    for x in loader:
+        {run}
+        {then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "run", "then", "expected"),
+    [
+        ("", "network(x.cuda()).mean().backward()", "print(kept[-1].norm())", ["error"]),
+        ("other, ", "other(x.cuda()).mean().backward()", "print(kept[-1].norm())", ["error"]),
+        ("", "network(x.cuda()).mean().backward()", "kept.clear()", []),
+        # the layer is used by itself, once, so the network need not be its owner
+        ("", "network(x.cuda()).mean().backward()", "pass\n    layer(loader.first)", []),
+    ],
+)
+def test_part_and_network_are_given(tmp_path: Path, more: str, run: str, then: str, expected: list[str]) -> None:
+    assert severities_in(tmp_path, GIVEN.format(more=more, run=run, then=then), "MEM105") == expected
