@@ -45,6 +45,7 @@ from .hook_runs import (
     loop_of_callees,
     loop_of_callers,
     loop_of_network,
+    loop_of_object,
     names_it,
     rebinds,
     root_of,
@@ -218,6 +219,9 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
     around = loop_of_callers(analyser, summary, owner, 0)
     if around is not None:
         return _Runs(around.loop, "high", around.records)
+    around = loop_of_object(analyser, summary, owner)
+    if around is not None:
+        return _Runs(around.loop, "medium", around.records)
     own = summary.function.cls
     if own is not None and owner == "self" and analyser.program.is_module(own):
         return _Runs(None, "medium")

@@ -17,7 +17,7 @@ from memlint.sdk.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.sdk.values import OFF
+from memlint.sdk.values import OFF, LoopState
 
 from .hook_places import Place
 
@@ -171,9 +171,14 @@ def loop_behind(summary: Summary, name: str, at: int, end: int | None, place: Pl
             continue
         run = next((call for call in calls(held.body) if _uses(call, name)), None)
         if run is not None:
-            guarded = any(any(call is run for call in calls(block.body)) for block in summary.notes.blocks.values())
-            return Found(summary.seen(held), summary.entry != OFF and not guarded, last_ordinal(held.body[-1]))
+            return _found(summary, held, run)
     return None
+
+
+def _found(summary: Summary, held: LoopState, run: ir.Call) -> Found:
+    """A loop of a function that runs the module by a call in it."""
+    guarded = any(any(call is run for call in calls(block.body)) for block in summary.notes.blocks.values())
+    return Found(summary.seen(held), summary.entry != OFF and not guarded, last_ordinal(held.body[-1]))
 
 
 def loop_of_callees(
@@ -195,6 +200,34 @@ def loop_of_callees(
             if loop is not None:
                 return loop._replace(end=last_ordinal(ir.ExprStmt(expr.at, expr)))
     return None
+
+
+def loop_of_object(analyser: Analyser, summary: Summary, owner: str) -> Found | None:
+    """The loop over data in which the object whose constructor adds the hook runs the module that it was given, by the
+    attribute that holds it, or in which a caller uses the object, which runs it."""
+    function = summary.function
+    own, cls = function.own_name, function.cls
+    if function.name != "__init__" or own is None or cls is None or owner == own:
+        return None
+    held_as = {
+        target.name
+        for one in walk_statements(function.body, into_definitions=False)
+        if isinstance(one, ir.Assign) and _is(under_calls(one.value, ITSELF), owner)
+        for target in one.targets
+        if _is_attribute_of(target, own) and isinstance(target, ir.Attr)
+    }
+    for method in cls.methods.values() if held_as else ():
+        inner = analyser.summary(method) if not held_as.isdisjoint(method.names) else None
+        for held in inner.notes.rounds.values() if inner is not None else ():
+            runs = (call for call in calls(held.body) if _is_attribute_of(call.func, method.own_name))
+            run = next((one for one in runs if getattr(one.func, "name", "") in held_as), None)
+            if inner is not None and run is not None and goes_on(held):
+                return _found(inner, held, run)._replace(end=None)
+    return loop_of_callers(analyser, summary, own, 0) if held_as else None
+
+
+def _is(expr: ir.Expr, name: str) -> bool:
+    return isinstance(expr, ir.Name) and expr.id == name
 
 
 def loop_of_network(summary: Summary, part: str, at: int, end: int | None, place: Place) -> Found | None:
@@ -264,6 +297,7 @@ def given_for(caller: Summary, callee: Function, expr: ir.Call, owner: str) -> s
     place = names.index(owner)
     word = next((word.value for word in expr.keywords if word.name == owner), None)
     value = word if word is not None else expr.args[place] if len(expr.args) > place else None
+    value = under_calls(value, ITSELF) if value is not None else None
     if not isinstance(value, ir.Name | ir.Attr | ir.Subscript) or indexed_by(value) is not None:
         return None
     return root_of(caller, value)

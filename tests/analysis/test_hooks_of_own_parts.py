@@ -55,7 +55,7 @@ STEP = "tagger(x.cuda()).mean().backward()"
         ("keep", STEP, ".cuda()", "train(tagger, loader)", ["error"]),
         ("self.keep", STEP, ".cuda()", "train(tagger, loader)", ["error"]),
         ("self.keep", STEP, ".to('cuda').train()", "train(tagger, loader)", ["error"]),
-        ("self.keep", STEP, "", "train(tagger.cuda(), loader)", ["warning"]),
+        ("self.keep", STEP, "", "train(tagger.cuda(), loader)", ["error"]),
         ("keep", STEP, ".cuda()", "return tagger", ["warning"]),
         ("lambda m, i, o: None", STEP, ".cuda()", "train(tagger, loader)", []),
         ("keep", f"{STEP}\n        kept.clear()", ".cuda()", "train(tagger, loader)", []),
@@ -95,3 +95,59 @@ def collect(network, layer, {more}loader):
 )
 def test_part_and_network_are_given(tmp_path: Path, more: str, run: str, then: str, expected: list[str]) -> None:
     assert severities_in(tmp_path, GIVEN.format(more=more, run=run, then=then), "MEM105") == expected
+
+
+WATCHES = """
+import torch
+
+
+class Watcher:
+    def __init__(self, network, name):
+        self.network = network{moved}
+        self.kept = {{}}
+        dict(network.named_modules())[name].register_forward_hook(self.keep(name))
+
+    def keep(self, name):
+        def hook(module, inputs, output):
+            {store}
+
+        return hook
+
+    def __call__(self, x):
+        return self.network(x)
+
+    def watch(self, loader):
+        {own}
+
+
+def main(network, loader):
+    watcher = Watcher(network.cuda(), "head")
+    {use}
+"""
+APPENDS = "self.kept.setdefault(name, []).append(output)"
+EACH = "for x in loader:\n        watcher(x.cuda())"
+OWN = "for x in loader:\n            self.network(x.cuda())"
+
+
+@pytest.mark.parametrize(
+    ("moved", "store", "own", "use", "expected"),
+    [
+        ("", APPENDS, "pass", EACH, ["error"]),
+        (
+            ".cuda()",
+            APPENDS,
+            "for x in loader:\n            self.network(x.cuda())",
+            "watcher.watch(loader)",
+            ["error"],
+        ),
+        ("", "self.kept[name] = output", "pass", EACH, []),
+        ("", APPENDS, "pass", f"{EACH}\n        watcher.kept.clear()", []),
+        ("", APPENDS, f"{OWN}\n            self.kept = {{}}", EACH, []),
+        ("", APPENDS, "pass", "watcher(next(iter(loader)))", []),
+    ],
+)
+def test_object_that_is_given_the_network(
+    tmp_path: Path, moved: str, store: str, own: str, use: str, expected: list[str]
+) -> None:
+    program = WATCHES.format(moved=moved, store=store, own=own, use=use)
+    assert severities_in(tmp_path, program, "MEM105") == expected
