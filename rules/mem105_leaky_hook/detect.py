@@ -16,7 +16,18 @@ from memlint.sdk.project import (
     layer_code,
     touches_an_accelerator,
 )
-from memlint.sdk.syntax import call_at, calls, dotted, ir, mentions, text, under_calls, walk_expression, walk_statements
+from memlint.sdk.syntax import (
+    call_at,
+    calls,
+    dotted,
+    ir,
+    mentions,
+    names_bound_by,
+    text,
+    under_calls,
+    walk_expression,
+    walk_statements,
+)
 from memlint.sdk.values import (
     CPU,
     DATA,
@@ -206,6 +217,9 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
     owner = root_of(summary, call.owner)
     if owner is None:
         return None
+    anew = _of_new_tensors(analyser, summary, call, owner, place)
+    if anew is not None:
+        return anew
     removed = _removed_at(summary, call)
     loop = loop_behind(summary, owner, call.expr.at, removed, place)
     loop = loop or loop_of_callees(analyser, summary, owner, call.expr.at, removed, 0)
@@ -226,6 +240,21 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
     if own is not None and owner == "self" and analyser.program.is_module(own):
         return _Runs(None, "medium")
     return None
+
+
+def _of_new_tensors(analyser: Analyser, summary: Summary, call: HookCall, owner: str, place: Place) -> _Runs | None:
+    """The loop that makes a tensor anew and adds the hook to each, which the next backward runs; the calls of a forward
+    where no loop does. None for a module, and for a tensor that is made once."""
+    needs_gradient = ("requires_grad" in text(test) or is_of_type(test) for test in call.tests)
+    if call.name in OF_MODULES or not all(needs_gradient):
+        return None
+    if call.loop is not None:
+        kept = place.owner is not None or place.name not in call.loop.bound
+        return (
+            _Runs(summary.seen(call.loop), "high") if owner in call.loop.bound and kept and goes_on(call.loop) else None
+        )
+    made = owner in {name for one in summary.function.body for name in names_bound_by(one)}
+    return _Runs(None, "medium") if made and layer_code(analyser, summary.function) and place.local_to is None else None
 
 
 # -------------------------------------------------------------------------------------- hooks that are added again

@@ -151,3 +151,58 @@ def test_object_that_is_given_the_network(
 ) -> None:
     program = WATCHES.format(moved=moved, store=store, own=own, use=use)
     assert severities_in(tmp_path, program, "MEM105") == expected
+
+
+TENSORS = """
+import torch
+from torch import nn
+
+kept = []
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(512, 512)
+        self.head = nn.Linear(512, 5)
+        self.own = []
+
+    def keep(self, grad):
+        self.own.append(grad)
+
+    def forward(self, x):
+        x = self.body(x)
+        {inside}
+        return self.head(x)
+
+
+def train(loader):
+    net = Net().cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in loader:
+        out = net(x.cuda())
+        {outside}
+        out.mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        {then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "then", "expected"),
+    [
+        ("pass", "out.register_hook(lambda grad: kept.append(grad))", "pass", ["error"]),
+        ("pass", "out.register_hook(lambda grad: kept.append(grad))", "kept.clear()", []),
+        ("pass", "local = []\n        out.register_hook(lambda grad: local.append(grad))", "pass", []),
+        ("pass", "out.register_hook(lambda grad: grad.clamp(-1, 1))", "pass", []),
+        ("x.register_hook(self.keep)", "pass", "pass", ["warning"]),
+        ("if x.requires_grad:\n            x.register_hook(self.keep)", "pass", "pass", ["warning"]),
+        ("if self.watched:\n            x.register_hook(self.keep)", "pass", "pass", []),
+        ("x.register_hook(lambda grad: grad.clamp(-1, 1))", "pass", "pass", []),
+        ("x.register_hook(self.keep)", "pass", "net.own.clear()", []),
+    ],
+)
+def test_tensors_that_are_made_anew(tmp_path: Path, inside: str, outside: str, then: str, expected: list[str]) -> None:
+    program = TENSORS.format(inside=inside, outside=outside, then=then)
+    assert severities_in(tmp_path, program, "MEM105") == expected
