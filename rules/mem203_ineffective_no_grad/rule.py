@@ -45,6 +45,8 @@ WHY = {
     "volatile": "has no effect since PyTorch 0.4: grad mode stays on",
     "early": "ends before the model runs: grad mode is on at the call",
     "and": "enters the last of these context managers alone: grad mode stays on",
+    "async": "is left before the body of an `async def` runs: grad mode is on there",
+    "route": "is above the decorator that registers the function for requests: grad mode is on when it serves one",
     "class": "on a class covers only the creation of its objects: grad mode is on in its methods",
 }
 COST = "the forward pass saves its activations for a backward() that never comes"
@@ -54,6 +56,8 @@ HELP = {
     "volatile": "remove `volatile=True` and run the model under `with torch.no_grad():`",
     "early": "move the model call into the `with` block",
     "and": "write a comma in place of `and`: `with torch.no_grad(), …:` enters each of them",
+    "async": "write `with torch.no_grad():` in the function, around the model calls",
+    "route": "put it below that decorator, next to the function",
     "class": "decorate each method that runs the model instead",
 }
 

@@ -21,7 +21,7 @@ How = Literal["add", "average", "call", "cat", "update"]
 #: what the analysis judges, and may drop for a reason: a growing sum, a place computed from its previous value, a value
 #: stored with its graph, a stored tensor, a tensor that grows by concatenation, a model run
 CandidateKind = Literal["add", "carry", "retain", "tensor", "cat", "run"]
-GuardKind = Literal["bare", "volatile", "early", "class", "and"]
+GuardKind = Literal["bare", "volatile", "early", "class", "and", "async", "route"]
 #: likely: the device of a model that runs on batches, in a project that names CUDA
 Device = Literal["accelerator", "likely", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
@@ -313,7 +313,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
 class Guard(Event, frozen=True, gc=False, kw_only=True):
     """A guard without effect. ``kind``: bare (an expression statement), volatile, early (ends before the call), class
     (decorates a class, so that it guards only the constructor), and (``with guard and other:``, which enters the other
-    one alone). ``dated``: nothing in its file shows that it runs with
+    one alone), async (decorates a coroutine function, whose body runs later), route (decorates what a route has
+    registered without it). ``dated``: nothing in its file shows that it runs with
     a torch that ignores ``volatile``. ``small``: the function runs no network, or only networks whose graphs take
     little memory."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.analysis.domain.events import GuardKind
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState, resumed
 from memlint.analysis.domain.summary.summary import Summary
@@ -243,7 +244,8 @@ def decorated_grad(summary: Summary, function: Function) -> int:
     # decorators do not see the names that the body binds
     if any(reads_any(item, function.locals) for item in function.decorators):
         summary = FunctionState(summary.analyser, function.around or function.module.main, summary.flags)
-    for item in map(_chosen, function.decorators):
+    inert = {id(item) for item, _ in inert_decorators(summary, function)}
+    for item in map(_chosen, (one for one in function.decorators if id(one) not in inert)):
         call = item if isinstance(item, ir.Call) else None
         func = summary.interpreter.evaluate(resumed(summary), state, call.func if call is not None else item)
         grad = grad_of_reference(summary, state, func, call)
@@ -259,6 +261,29 @@ def decorated_grad(summary: Summary, function: Function) -> int:
             if wrapped is not None:
                 return wrapped
     return AMBIENT
+
+
+#: methods of an application that register the function under them for requests to a path
+_REGISTERS = frozenset({"route", "api_route", "get", "post", "put", "delete", "patch", "websocket"})
+
+
+def inert_decorators(summary: Summary, function: Function) -> list[tuple[ir.Expr, GuardKind]]:
+    """The guards among the decorators under which the body never runs: the call of a coroutine function that they cover
+    only makes the coroutine, and a route registers the function that it gets, without the guards above it."""
+    kind: GuardKind = "async"
+    above = function.decorators
+    if not isinstance(function.node, ir.FunctionDef) or not function.node.is_async:
+        routes = [at for at, item in enumerate(above) if is_route(item)]
+        kind, above = "route", above[: routes[-1]] if routes else ()
+    return [(item, kind) for item in above if is_guard(summary, function, item)]
+
+
+def is_route(decorator: ir.Expr) -> bool:
+    """``@app.post("/predict")``"""
+    if not isinstance(decorator, ir.Call) or not isinstance(decorator.func, ir.Attr) or not decorator.args:
+        return False
+    path = decorator.args[0]
+    return decorator.func.name in _REGISTERS and isinstance(path, ir.Const) and str(path.value).startswith("/")
 
 
 def _chosen(decorator: ir.Expr) -> ir.Expr:

@@ -19,7 +19,7 @@ from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import bodies, last_name, parts, parts_of, walk_expression, walk_statements
-from memlint.analysis.transfer.modules.guards import is_guard
+from memlint.analysis.transfer.modules.guards import inert_decorators, is_guard, is_route
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -130,6 +130,9 @@ def guards(
         yield from _over_class(analyser, summary, cls, over)
     inert = summary.notes.inert
     inert = inert if inert and analyser.facts.modes.of(summary.function) != OFF else {}
+    above = list(_over_function(analyser, summary, is_small))
+    yield from above
+    over = over or (above[0].text if above else "")
     newest = analyser.program.project.newest_torch
     working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(summary))
     for at, (kind, shown) in sorted(inert.items()):
@@ -137,7 +140,7 @@ def guards(
             continue
         if kind == "bare" and _is_followed_by_a_block(summary, at):
             continue
-        missed = _is_missed(summary, at) if kind == "and" else True
+        missed = _is_missed(summary, at, last_ordinal(_block_at(summary, at))) if kind == "and" else True
         if missed is False:
             continue
         yield Guard(
@@ -175,6 +178,25 @@ def guards(
         yield msgspec.structs.replace(call, guard="a guard that ends before it")
 
 
+def _over_function(analyser: Analyser, summary: Summary, is_small: Callable[[ModelRun], bool]) -> Iterator[Guard]:
+    """The guards over a function under which its body does not run."""
+    found = inert_decorators(summary, summary.function) if summary.function.decorators else []
+    missed = _is_missed(summary, -math.inf, math.inf) if found else False
+    if missed is None and not any(map(is_route, summary.function.decorators)):
+        return  # a coroutine that only moves tensors
+    if missed is False or analyser.facts.modes.of(summary.function) == OFF:
+        return
+    for item, kind in found:
+        yield Guard(
+            site=summary.site(item.at),
+            function=summary.function.qual,
+            kind=kind,
+            text=f"@{text(item)}",
+            certainty="medium" if missed is None else "high",
+            small=missed is None or _runs_small(summary, is_small),
+        )
+
+
 def _end_of(summary: Summary, at: int, kind: GuardKind) -> float:
     """The last ordinal of the code that a guard without effect was meant for."""
     return last_ordinal(_block_at(summary, at)) if kind == "and" else math.inf
@@ -186,10 +208,9 @@ def _block_at(summary: Summary, at: int) -> ir.With:
     return next(one for one in blocks if any(item.context.at == at for item in one.items))
 
 
-def _is_missed(summary: Summary, at: int) -> bool | None:
-    """Whether a model runs in the with block of a context, and no backward reaches its graph. None if no code there is
-    known to be a model, and the function has no backward."""
-    last = last_ordinal(_block_at(summary, at))
+def _is_missed(summary: Summary, at: float, last: float) -> bool | None:
+    """Whether a model runs between two ordinals, and no backward reaches its graph. None if no code there is known to
+    be a model, and the function has no backward."""
     runs = [run for run in summary.runs.values() if at < run.site.at <= last]
     if not runs and not any(at < site <= last for site in summary.notes.models):
         return False if summary.backwards or summary.notes.blind_backward else None
