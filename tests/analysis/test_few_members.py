@@ -9,6 +9,7 @@ from networks import severities
 
 PROGRAM = """
 import torch
+from torch.autograd import Variable
 from library import batches_of, fill
 from tqdm import tqdm
 
@@ -33,6 +34,13 @@ FEW = {
     "a repeated batch": (f"batches = [{RANDOM}] * 4", "x", "batches"),
     "pairs of lists": (f"xs, ys = rows, [0, 1, 2]\n    pairs = zip([{RANDOM}] * 3, ys)", "x, y", "pairs"),
     "the members of a dict": (f"batches = {{'a': {RANDOM}, 'b': {RANDOM}}}", "name, x", "batches.items()"),
+    "a tensor of a written list": ("", "x", "torch.tensor([[1.0, 0.0], [0.0, 1.0]]).to(device)"),
+    "a variable of written lists": (
+        "one = [1.0, 0.0]\n    batches = Variable(torch.Tensor([one, one]))",
+        "x",
+        "batches",
+    ),
+    "the rows of a shape": ("batches = torch.randn(4, 2, 8)", "x", "batches"),
     "a list of a list": ("sizes = [2, 4, 8]\n    batches = [torch.randn(n, 8) for n in sizes]", "x", "list(batches)"),
 }
 MANY = {
@@ -59,3 +67,8 @@ def test_a_handful_of_rounds_is_no_growth(made: str, target: str, over: str, tmp
 @pytest.mark.parametrize(("made", "target", "over"), MANY.values(), ids=MANY)
 def test_rounds_that_nothing_bounds_are_growth(made: str, target: str, over: str, tmp_path: Path) -> None:
     assert severities(tmp_path, PROGRAM.format(made=made, target=target, over=over), "MEM102") == ["warning"]
+
+
+@pytest.mark.parametrize("made", ["torch.tensor(rows)", "torch.randn(len(rows), 2, 8)", "torch.Tensor(len(rows), 8)"])
+def test_rows_of_a_tensor_of_unknown_size_are_growth(made: str, tmp_path: Path) -> None:
+    assert severities(tmp_path, PROGRAM.format(made="", target="x", over=made), "MEM102") == ["note"]

@@ -15,6 +15,11 @@ from memlint.ir import nodes as ir
 _DEPTH = 6
 #: functions that iterate over their argument, or copy it
 _SAME_MEMBERS = ("enumerate", "list", "reversed", "sorted", "tqdm", "tuple", "zip")
+#: functions that make a tensor with a row for each member of their argument, and methods that keep the rows
+_MAKES_ROWS = frozenset(
+    {"array", "asarray", "as_tensor", "from_numpy", "tensor", "FloatTensor", "LongTensor", "Tensor", "Variable"}
+)
+_KEEPS_ROWS = frozenset({"cpu", "cuda", "double", "float", "half", "long", "to"})
 _ADDS = frozenset({"append", "appendleft", "add", "extend", "insert", "setdefault", "update"})
 #: functions that draw a number of members: ``random.sample(rows, 4)``, ``np.random.choice(n, 4)``
 _DRAWS = frozenset({"sample", "choice", "choices", "islice"})
@@ -113,6 +118,10 @@ def _called(fn: FunctionState, state: State, call: ir.Call, depth: int) -> int |
             return len(range(*numbers)) if len(numbers) == len(bounds) > 0 else None
         except (ValueError, TypeError, OverflowError):
             return None
+    if name in _MAKES_ROWS and call.args:
+        return _members(fn, state, call.args[0], depth - 1)
+    if name in _KEEPS_ROWS and isinstance(call.func, ir.Attr):
+        return _members(fn, state, call.func.value, depth - 1)
     if name in _SAME_MEMBERS and call.args:
         each = [_members(fn, state, arg, depth - 1) for arg in (call.args if name == "zip" else call.args[:1])]
         return min((count for count in each if count is not None), default=None)

@@ -47,7 +47,7 @@ def describe(
 ) -> LoopState:
     """The state of a for loop that begins: what it runs over, how often, and whether its rounds count as iterations."""
     over: Over = "unknown"
-    trips = literal_trips(fn, state, iterable)
+    trips = literal_trips(fn, state, iterable) or _rows(source)
     names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
     called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
     if gives_transitions(fn.function.body, iterable, target):
@@ -85,6 +85,12 @@ def describe(
     made.counters = counters
     made.targets = frozenset(names)
     return made
+
+
+def _rows(source: V) -> int | None:
+    """The number of rows of a tensor, if the shape that it was made with tells; else None."""
+    dims = source.extent.dims if source.extent is not None and source.is_only(TENSORS) else None
+    return dims[0][0] if dims and dims[0][0] == dims[0][1] else None
 
 
 def run_generators_in(fn: FunctionState, loop: LoopState, before: int) -> None:
