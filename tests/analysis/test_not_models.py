@@ -675,3 +675,43 @@ def main(loader):
 )
 def test_a_method_that_gives_a_module_runs_none(tmp_path: Path, method: str, given: str) -> None:
     assert codes(tmp_path, case=TIED.format(method=method, given=given)) == []
+
+
+SCORED = """
+import gym
+import torch
+from torch import nn
+
+
+class Agent(nn.Module):
+    def __init__(self, {inner}):
+        super().__init__()
+        self.{inner} = {inner}
+        self.layer = nn.Linear(2, 16)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x)).cpu().data
+
+    def score(self, steps=5000):
+        total = 0.0
+        for _ in range(steps):
+            total += self.{inner}.{method}(self.forward(torch.ones(2).cuda()))
+        return total
+
+
+def search(agent, rounds):
+    scores = []
+    for _ in range(rounds):
+        scores.append(agent.score())
+    return scores
+
+
+print(search(Agent(gym.make("Car")).cuda(), 500))
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "method", "found"), [("env", "step", []), ("train_env", "step", []), ("critic", "encode", ["MEM102"])]
+)
+def test_an_environment_of_a_module_is_no_layer(tmp_path: Path, inner: str, method: str, found: list[str]) -> None:
+    assert codes(tmp_path, case=SCORED.format(inner=inner, method=method)) == found

@@ -16,6 +16,13 @@ _MODEL = lazy_pattern(
     r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
 )
 
+_ENVIRONMENT = lazy_pattern(r"([a-z]\w*_)?(v?envs?|environment|gym)(_\w+)?")
+
+
+def names_environment(name: str) -> bool:
+    """Whether a name is that of an environment of reinforcement learning, or of several."""
+    return _ENVIRONMENT.fullmatch(name.lower()) is not None
+
 
 def names_model(shown: str) -> bool:
     """Whether a callable is named like a model. What runs on a batch under no_grad with such a name is one."""

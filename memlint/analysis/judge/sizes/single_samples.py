@@ -10,6 +10,7 @@ from memlint.analysis.domain.extents import by_name
 from memlint.analysis.domain.extents.extents import SAME
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
+from memlint.analysis.index.roles_by_name import names_environment
 from memlint.analysis.syntax.bindings import binds, names_bound_by
 from memlint.analysis.syntax.syntax import (
     call_at,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _Predicate = Callable[[ir.Expr, bool], bool]
 
-_ENVIRONMENT = lazy_pattern(r"([a-z]\w*_)?(v?envs?|environment|gym)(_\w+)?")
 _TOKENIZER = lazy_pattern(r"(\w+_)?(tokenizer|processor|encode|encode_plus)")
 #: a vector of at most so many written numbers is small
 _FEW_NUMBERS = 64
@@ -273,7 +273,7 @@ def _is_observed(expr: ir.Expr, unpacked: bool) -> bool:
     func = expr.func if isinstance(expr, ir.Call) else None
     if not isinstance(func, ir.Attr) or func.name not in ("reset", "step"):
         return False
-    return _ENVIRONMENT.fullmatch(last_name(func.value).lower()) is not None
+    return names_environment(last_name(func.value))
 
 
 def _is_batch_of_one(expr: ir.Expr, unpacked: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.values import UNKNOWN, V, Words
-from memlint.analysis.index.roles_by_name import names_model
+from memlint.analysis.index.roles_by_name import names_environment, names_model
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -40,6 +40,8 @@ def prepares(words: Words) -> bool:
 
 def names_part(steps: tuple[str, ...]) -> bool:
     """Whether an attribute path in a module may lead to a layer."""
+    if any(names_environment(step.lstrip(".")) for step in steps):
+        return False
     return bool(steps) and (not steps[-1].startswith(".") or names_computing(steps[-1][1:]))
 
 
