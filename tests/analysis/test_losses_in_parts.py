@@ -137,3 +137,50 @@ def train(model, loader, optimizer, criterion):
 )
 def test_average_of_losses(tmp_path: Path, start: str, update: str, expected: list[str]) -> None:
     assert severities_in(tmp_path, AVERAGE.format(start=start, update=update), "MEM103") == expected
+
+
+OF_MODEL = """
+import torch
+import torchvision
+
+
+def train(loader, criterion):
+    model = torchvision.models.detection.retinanet_resnet50_fpn().cuda()
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    total, sums = 0, {{}}
+    for images, targets in loader:
+        {parts}
+        loss = {total}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {keep}
+    print(total, sums)
+"""
+_SUMMED = 'total += parts["box"]'
+_OUTPUT = "parts = model(images, targets)"
+
+
+@pytest.mark.parametrize(
+    ("parts", "total", "keep", "expected"),
+    [
+        (_OUTPUT, "sum(parts.values())", _SUMMED, ["warning"]),
+        (_OUTPUT, "sum(one for one in parts.values())", _SUMMED, ["warning"]),
+        (_OUTPUT, "sum([one for one in parts.values()])", _SUMMED, ["warning"]),
+        (_OUTPUT, "sum(parts.values())", "for k, v in parts.items(): sums[k] = sums.get(k, 0) + v", ["warning"]),
+        # beside another term
+        ("out, rest = model(images); parts = criterion(rest)", "out + sum(parts.values())", _SUMMED, ["warning"]),
+        (_OUTPUT, "sum(parts.values())", 'total += parts["box"].item()', []),
+        # one that a test leaves out, and one of an output of which another one is differentiated, may be a number
+        (_OUTPUT, 'sum(v for k, v in parts.items() if k != "box")', _SUMMED, []),
+        (_OUTPUT, 'sum(v for v in parts.values() if "loss" in v)', _SUMMED, []),
+        (_OUTPUT, 'parts["cls"]', _SUMMED, []),
+        (_OUTPUT, "sum(parts[k] for k in criterion.names)", _SUMMED, []),
+    ],
+)
+def test_parts_of_an_output_that_are_summed_whole(
+    tmp_path: Path, parts: str, total: str, keep: str, expected: list[str]
+) -> None:
+    text = OF_MODEL.format(parts=parts, total=total, keep=keep)
+    assert severities_in(tmp_path, text, "MEM101") == expected

@@ -54,16 +54,17 @@ def part_of(item: Source, root: Source) -> bool:
     return isinstance(item, tuple) and len(item) > len(head) and item[: len(head)] == head and isinstance(item[-1], str)
 
 
-#: begins the step to the members of a container that a test picks
-PICKED = "[if "
+#: begins the step to the members of a container that a test picks; the step to each of them, none left out
+PICKED, EACH = "[if ", "[each]"
 
 
 def _proves(item: Source, root: Source) -> bool:
-    """Whether what has a graph is a part of a node's result that gives it one: members that a test picks tell of the
-    container, and of no other member of it."""
-    return part_of(item, root) and not (
-        isinstance(root, tuple) and root[-1] == "[]" and any(str(step).startswith(PICKED) for step in item[len(root) :])
-    )
+    """Whether what has a graph is a part of a node's result that gives it one, or each member beside it: members that a
+    test picks tell of the container, and of no other member of it."""
+    if isinstance(root, tuple) and item == (*root[:-1], EACH):
+        return True
+    elements = isinstance(root, tuple) and root[-1] == "[]"
+    return part_of(item, root) and not (elements and any(str(step).startswith(PICKED) for step in item[len(root) :]))
 
 
 #: methods of environments, queues and data sets, which no model has
@@ -163,8 +164,7 @@ class Graphs:
     def _settle_nearest(self, evidence: Sources, unknown: Sources) -> None:
         """If every path from a backward leads through one unresolved call, mark its result as definite, whatever its
         arguments (``policy(env.reset())``). For an unpacked result, mark the first part."""
-        nearest: set[Source] = set()
-        seen: set[Source] = set()
+        nearest, seen = set[Source](), set[Source]()
         todo = list(evidence)
         while todo:
             source = todo.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.graphs import Node
+from memlint.analysis.domain.graphs import EACH, Node
 from memlint.analysis.domain.parts_taken import held_member, placed, sized
 from memlint.analysis.domain.periods import resets_soon
 from memlint.analysis.domain.state import Obj, State, untouched
@@ -208,6 +208,13 @@ def part_of_output(fn: FunctionState, value: V, step: str, *, unpacked: bool = F
         else:
             sources.add(_part_of(fn, source, step))
     return value.but(src=frozenset(sources))
+
+
+def each_part(fn: FunctionState, value: V) -> frozenset[Source]:
+    """The sources of each member of a value, as one; those of an unresolved model's output are its parts."""
+    nodes = fn.graphs.nodes
+    opaque = {source for source in value.src if source in nodes and nodes[source].opaque and value.kinds & TREE}
+    return (value.src - opaque) | {_part_of(fn, source, EACH) for source in ordered(frozenset(opaque))}
 
 
 def part_of_bundle(bundle: V, position: int) -> V:

@@ -12,9 +12,10 @@ from memlint.analysis.domain.graph_lifetime import keeps_graph
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import Backward
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import NONE_VALUE, TENSORS, UNKNOWN, Args, V, Words
+from memlint.analysis.domain.values import NONE_VALUE, NOTHING, TENSORS, UNKNOWN, Args, V, Words
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, last_name, walk_statements
+from memlint.analysis.syntax.syntax import dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.transfer.heap import each_part
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -25,12 +26,33 @@ _DEPTH = 4
 _FACTOR = lazy_pattern(r"weight|scale|coef|lambd|factor|ratio|alpha|beta|gamma|norm|(^|_)w(_|$)|mask|count|num")
 
 
-def note_summands(fn: FunctionState, expr: ir.Expr) -> None:
+def note_summands(fn: FunctionState, state: State, expr: ir.Expr) -> None:
     """Record that the losses among the summands of ``expr``, which receives a backward, have a graph, where this is
-    unknown."""
+    unknown. So have all members of what is summed whole: ``sum(losses.values())``."""
     for value in _terms(fn, expr, 0):
         if value.src and fn.graphs.attached(value.src)[0] == "unknown":
             fn.graphs.evidence.add(value.src)
+    for name in _summed_whole(fn.function.body).get(dotted(expr), ()):
+        parts = each_part(fn, state.env.get(name, NOTHING))
+        if parts and fn.graphs.attached(parts)[0] == "unknown":
+            fn.graphs.evidence.add(parts)
+
+
+@kept
+def _summed_whole(body: tuple[ir.Stmt, ...]) -> dict[str, list[str]]:
+    """By place, the dictionaries whose values are all summed in what a statement assigns to it."""
+    found: dict[str, list[str]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        for part in walk_expression(statement.value) if isinstance(statement, ir.Assign) else ():
+            summed = part.args[0] if isinstance(part, ir.Call) and dotted(part.func) == "sum" and part.args else None
+            if isinstance(summed, ir.Comprehension):
+                one = summed.fors[0]
+                whole = len(summed.fors) == 1 and not one.ifs and dotted(summed.element) == dotted(one.target) != ""
+                summed = one.iter if whole else None
+            if isinstance(summed, ir.Call) and last_name(summed.func) == "values" and isinstance(summed.func, ir.Attr):
+                for target in statement.targets if isinstance(statement, ir.Assign) else ():
+                    found.setdefault(dotted(target), []).append(dotted(summed.func.value))
+    return found
 
 
 def _terms(fn: FunctionState, expr: ir.Expr, depth: int) -> Iterator[V]:
@@ -80,12 +102,12 @@ def backward_called(fn: FunctionState, state: State, expr: ir.Call, receiver: V,
     first = next(iter(args), words.get("loss"))
     if first is not None and (first.src or first.objs) and not receiver.kinds & TENSORS:
         if expr.args:
-            note_summands(fn, expr.args[0])
+            note_summands(fn, state, expr.args[0])
         inner = tensors_within(fn, state, first)
         fn.backward(state, inner, expr.at, retain=keep)
         return NONE_VALUE
     if isinstance(expr.func, ir.Attr):
-        note_summands(fn, expr.func.value)
+        note_summands(fn, state, expr.func.value)
     fn.backward(state, receiver, expr.at, retain=keep)
     if receiver.kinds & UNKNOWN and fn.analyser.methods_named("backward", fn.function):
         _backward_inside(fn, state, expr, receiver)
