@@ -9,14 +9,16 @@ from memlint.analysis.demand.used_up_graphs import blindly_reached
 from memlint.analysis.domain.summary.effects import Backward, CallRecord, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, Path, Source, Sources, V
+from memlint.analysis.facts.calls_by_name import has_known_callers
 from memlint.analysis.syntax.bindings import assigned_names
-from memlint.analysis.syntax.syntax import calls, walk_expression, walk_statements
-from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.syntax.syntax import calls, last_name, walk_expression, walk_statements
+from memlint.analysis.transfer.held_values import places_with, tensors_within
 from memlint.analysis.transfer.stores.stores import marks_of
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
+
 
 #: the expressions that tests of flags consist of: ``training and not validate``, ``optimizer is not None``
 _OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
@@ -208,3 +210,58 @@ def of_evaluation(summary: Summary, value: V) -> bool:
     """Whether the graph comes from an evaluation that records."""
     flagged = summary.notes.evaluations
     return any(item in flagged for item in summary.graphs.closure(value.src))
+
+
+#: the most functions, callers of callers included, that may get the graphs
+_MOST = 16
+#: constructors of containers
+_CONTAINERS = frozenset({"dict", "list", "set", "defaultdict", "OrderedDict", "deque"})
+
+
+def stays_inside(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]) -> bool:
+    """Whether the function, and each caller to which it returns these graphs, keeps them to itself and runs no backward
+    through them. False if callers are unknown, or too many."""
+    todo, seen = [(summary, marks)], {summary.function.key}
+    while todo:
+        one, held = todo.pop()
+        if not _keeps_to_itself(analyser, one, held):
+            return False
+        if held.isdisjoint(one.graphs.closure(one.notes.returned)):
+            continue
+        calls = analyser.facts.calls_of(one.function) if has_known_callers(analyser, one.function) else []
+        if not calls:
+            return False
+        for caller, record in calls:
+            if caller.exit is None or caller.function.key in seen or len(seen) >= _MOST:
+                return False
+            inner = tensors_within(caller, caller.exit, record.result).src
+            if not inner:
+                return False
+            seen.add(caller.function.key)
+            todo.append((caller, inner))
+    return True
+
+
+def _keeps_to_itself(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]) -> bool:
+    """Whether a function runs no backward, and neither hands these graphs on nor stores them where others read."""
+    if summary.exit is None or summary.may_train or summary.yields:
+        return False
+    handed = marks & summary.graphs.closure(summary.escaped | summary.left)
+    stored = places_with(summary, summary.exit, marks)
+    return not handed and all(_is_own(analyser, place) for place in stored)
+
+
+def _is_own(analyser: Analyser, place: Path) -> bool:
+    """Whether a place is a variable of the program, with a value that its file makes: one of another module's may be
+    read there."""
+    if not place.root.startswith("g:"):
+        return False
+    key, name = place.root[2:].rsplit(":", 1)
+    bindings = analyser.program.module(key).bindings.get(name, ())
+    return all(isinstance(one, ir.Assign | ir.AnnAssign) and _is_new(one.value) for one in bindings)
+
+
+def _is_new(value: ir.Expr | None) -> bool:
+    if isinstance(value, ir.Call):
+        return last_name(value.func) in _CONTAINERS
+    return value is None or isinstance(value, ir.Display | ir.DictDisplay | ir.Comprehension | ir.Const)

@@ -32,7 +32,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.facts.attributes import Attributes
 from memlint.analysis.facts.called_modes import CalledModes
-from memlint.analysis.facts.handlers import handed_over
+from memlint.analysis.facts.common_arguments import handed_over
 from memlint.analysis.facts.sizes.known_numbers import Numbers
 from memlint.analysis.facts.table_entries import stands_in_table
 from memlint.analysis.index.partners import Partners
@@ -251,7 +251,7 @@ class Facts:
         return V(found.kinds, refs=refs, device=found.device, size=found.size, extent=found.extent)
 
     def handlers(self, function: Function, callee: V) -> frozenset[Ref]:
-        """See `memlint.analysis.facts.handlers.handed_over`."""
+        """See `memlint.analysis.facts.common_arguments.handed_over`."""
         return handed_over(self.analyser, function, callee)
 
     def number(self, expr: ir.Expr, function: Function) -> int | None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from memlint.analysis.demand.gradient_demand import REACHED, asked_for, reason_gradients_needed, trained_by_callers
-from memlint.analysis.demand.kept_inside import stays_inside
 from memlint.analysis.demand.layered_calls import guarded_in_another_branch
+from memlint.analysis.demand.needed_later import stays_inside
 from memlint.analysis.demand.unneeded_runs import gives_a_graph, records_unneeded_graph, teaches
 from memlint.analysis.demand.used_up_graphs import is_spent, is_trial, used_up
 from memlint.analysis.domain.events import Loop, Site, Step

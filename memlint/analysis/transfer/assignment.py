@@ -55,9 +55,9 @@ from memlint.analysis.transfer.signatures import methods_of
 from memlint.analysis.transfer.stores import carry, context_attributes, loop_updates
 from memlint.analysis.transfer.stores.class_places import class_places, made_places
 from memlint.analysis.transfer.stores.emptied_places import drop_stores, empty, is_rebuilt, rebind, release
+from memlint.analysis.transfer.stores.loop_updates import write_into_view
 from memlint.analysis.transfer.stores.sample_keys import by_sample
 from memlint.analysis.transfer.stores.stores import kind_of, note_store, own_sources, parts_of
-from memlint.analysis.transfer.stores.view_writes import write_into_view
 from memlint.analysis.transfer.stores.written_keys import by_callers, counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.ir import nodes as ir
 

@@ -10,8 +10,8 @@ from memlint.analysis.domain.summary.effects import Backward, LoopState
 from memlint.analysis.domain.summary.sharing import share
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, Flags, Path, Source, Sources, V
+from memlint.analysis.index.bases import gives_copies
 from memlint.analysis.index.program import Function
-from memlint.analysis.index.remote_results import gives_copies
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

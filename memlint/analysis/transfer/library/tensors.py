@@ -42,8 +42,8 @@ from memlint.analysis.transfer.library import extent_ops
 from memlint.analysis.transfer.library.placement import target_device
 from memlint.analysis.transfer.modules.touched_parameters import note_detached
 from memlint.analysis.transfer.narrowing import no_batch
+from memlint.analysis.transfer.stores.loop_updates import write_into_view
 from memlint.analysis.transfer.stores.stores import kind_of, note_carry
-from memlint.analysis.transfer.stores.view_writes import write_into_view
 from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
 

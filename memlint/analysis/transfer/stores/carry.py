@@ -14,10 +14,10 @@ from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_stateme
 from memlint.analysis.transfer.heap import current_position
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores import growing, loop_updates
+from memlint.analysis.transfer.stores.class_places import picking_name, place_of
 from memlint.analysis.transfer.stores.collected import given_as
 from memlint.analysis.transfer.stores.emptied_places import parts_among
 from memlint.analysis.transfer.stores.stores import note_carry, note_store, own_sources
-from memlint.analysis.transfer.stores.target_places import picking_name, place_of
 from memlint.analysis.transfer.stores.written_keys import counted_by
 from memlint.ir import nodes as ir
 

@@ -14,8 +14,8 @@ from memlint.analysis.domain.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import last_name, under_calls
 from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.stores.class_places import picking_name, place_of
 from memlint.analysis.transfer.stores.stores import begun_store, carried_by
-from memlint.analysis.transfer.stores.target_places import picking_name, place_of
 from memlint.ir import nodes as ir
 
 #: functions that concatenate tensors
