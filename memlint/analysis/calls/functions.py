@@ -67,9 +67,9 @@ def call_function(
     fn.calls[at, function.key] = record
     if function.cls is not None and is_left_open(fn, function):
         return UNKNOWN_VALUE if expr is None else unknown_call(fn, state, expr, NOTHING, args, words)
-    result = _in_each_case(fn, state, function, bound, trains, at, expr)
+    result = _in_each_case(fn, state, function, record, expr)
     if result is None:
-        result = _applied(fn, state, function, bound, trains, at, expr)
+        result = _applied(fn, state, function, record, bound, expr)
     if result is not None:
         record.result = result
         return result
@@ -79,47 +79,35 @@ def call_function(
 
 
 def _applied(
-    fn: FunctionState,
-    state: State,
-    function: Function,
-    bound: dict[str, V],
-    trains: bool | None,
-    at: int,
-    expr: ir.Call | None,
+    fn: FunctionState, state: State, function: Function, record: CallRecord, bound: dict[str, V], expr: ir.Call | None
 ) -> V | None:
-    """The value of a function, with the effects of its summary applied. None if it has no usable summary (recursion,
-    call depth)."""
-    summary = fn.analyser.summary(function, bound, trains)
+    """The value of a function for the arguments ``bound``, with the effects of its summary applied. None if it has no
+    usable summary (recursion, call depth)."""
+    summary = fn.analyser.summary(function, bound, record.trains)
     if summary is None or summary.is_wide:
         return None
     if summary.exit is None:
         return NOTHING if not summary.cut_short and expr is not None else UNKNOWN_VALUE
-    return apply(fn, state, summary, bound, at, expr)
+    return apply(fn, state, summary, bound, record.at, expr)
 
 
 def _in_each_case(
-    fn: FunctionState,
-    state: State,
-    function: Function,
-    bound: dict[str, V],
-    trains: bool | None,
-    at: int,
-    expr: ir.Call | None,
+    fn: FunctionState, state: State, function: Function, record: CallRecord, expr: ir.Call | None
 ) -> V | None:
     """Case split: if a call leaves a flag unknown on which the function's effects depend, the join of the effects for
     each literal. None if there is no such flag, or if one of the cases has no summary."""
     if fn.flags or not function.names & {"backward"}:
         return None
     found = case_split(function.body, fn.analyser.flags(function))
-    value = bound.get(found[0]) if found is not None else None
+    value = record.args.get(found[0]) if found is not None else None
     if found is None or value is None or value.const is not None or value.is_only(NONE):
         return None
     joined = NOTHING
     ends: list[tuple[State | None, int, int]] = []
     for literal in found[1]:
         inner, begin = state.copy(), fn.graphs.clock
-        specialised = {**bound, found[0]: V(DATA, size=SCALAR, const=literal)}
-        result = _applied(fn, inner, function, specialised, trains, at, expr)
+        specialised = {**record.args, found[0]: V(DATA, size=SCALAR, const=literal)}
+        result = _applied(fn, inner, function, record, specialised, expr)
         if result is None:
             return None
         if result.kinds:  # without a result, this case raises
