@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.used_up_graphs import used_up
+from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.events import Step
 from memlint.analysis.domain.periods import ends_soon
 from memlint.analysis.domain.state import ON
@@ -249,13 +250,10 @@ def _passes_count(
     outer: tuple[Function, object],
     depth: int,
 ) -> bool:
-    call = next((part for part in parts(caller.body) if part.at == at and isinstance(part, ir.Call)), None)
+    call, names = call_at(caller.body, at), [each.name for each in function.params][1:]
     if call is None or any(isinstance(arg, ir.Starred) for arg in call.args):
         return False
-    names = [each.name for each in function.params][1:]
-    value: ir.Expr | None = next((word.value for word in call.keywords if word.name == param), None)
-    if param in names[: len(call.args)]:
-        value = call.args[names.index(param)]
+    value = argument(call, names.index(param) if param in names else len(call.args), param)
     if isinstance(value, ir.Const):
         return value.kind == "int" and value.value == 0
     if not isinstance(value, ir.Name):
