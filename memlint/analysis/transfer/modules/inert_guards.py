@@ -18,7 +18,7 @@ from memlint.analysis.domain.values import V, ordered
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import bodies, last_name, parts, parts_of, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import last_name, parts, parts_of, walk_expression, walk_statements, way_to
 from memlint.analysis.transfer.modules.guards import inert_decorators, is_guard, is_route
 from memlint.ir import nodes as ir
 
@@ -293,15 +293,8 @@ def _is_number(expr: ir.Expr) -> bool:
 def _freezes(summary: Summary) -> bool:
     """Whether a function freezes parameters, ``for parameter in model.parameters(): parameter.requires_grad =
     False``, so that its runs record nothing."""
-    return any(
-        isinstance(inner, ir.Assign)
-        and isinstance(inner.value, ir.Const)
-        and inner.value.value is False
-        and any(isinstance(target, ir.Attr) and target.name == "requires_grad" for target in inner.targets)
-        for statement in walk_statements(summary.function.body, into_definitions=False)
-        if isinstance(statement, ir.For) and "parameters()" in text(statement.iter)
-        for inner in statement.body
-    )
+    modes = summary.exit.modes.items() if summary.exit is not None else ()
+    return any(frozen is True and isinstance(key, tuple) and key[0] == "frozen" for key, frozen in modes)
 
 
 def _assigned_from(summary: Summary, ordinals: set[int]) -> set[str]:
@@ -326,7 +319,8 @@ def _ended_before(summary: Summary, blocks: dict[int, ir.With], at: int) -> ir.W
     statements; None for none."""
     candidates = [block for block in blocks.values() if block.at < at and _only_prepares(block)]
     for block in sorted(candidates, key=lambda block: -block.at):
-        rest = _after(summary.function.body, block)
+        statements, place = way_to(summary.function.body, block.at)[-1]
+        rest = statements[place + 1 :]
         if rest and rest[0].at <= at and at <= last_ordinal(rest[-1]):
             return block
     return None
@@ -353,18 +347,6 @@ def _only_prepares(block: ir.With) -> bool:
             if name not in _PREPARES:
                 return False
     return calls > 0
-
-
-def _after(body: tuple[ir.Stmt, ...], target: ir.Stmt) -> tuple[ir.Stmt, ...]:
-    """The statements that follow a statement in its own block."""
-    for position, statement in enumerate(body):
-        if statement is target:
-            return body[position + 1 :]
-        for inner in bodies(statement):
-            found = _after(inner, target)
-            if found:
-                return found
-    return ()
 
 
 def last_ordinal(statement: ir.Stmt) -> int:
