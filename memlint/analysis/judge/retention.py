@@ -6,6 +6,7 @@ from memlint.analysis.demand.collected_whole import needed_as_one_tensor
 from memlint.analysis.demand.graph_origins import is_of_new_leaves
 from memlint.analysis.demand.needed_later import of_evaluation
 from memlint.analysis.domain.periods import FEW, ends_early
+from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.values import DATA
 from memlint.analysis.facts.common_arguments import frozen_by_callers, left_out
 from memlint.analysis.judge.bounded_places import (
@@ -40,6 +41,12 @@ from memlint.analysis.transfer.stores.collected import becomes_array, is_multipl
 from memlint.analysis.transfer.stores.first_round import in_one_round
 from memlint.analysis.transfer.stores.loss_terms import is_returned_and_reset
 from memlint.analysis.transfer.stores.stores import carried_loosely
+
+
+def _is_anew(store: Store) -> bool:
+    """Whether the loop assigns a carried variable before it reads it. The loop itself forgets what is no container."""
+    is_variable = isinstance(store.place, tuple) and store.place[:1] == ("var",)
+    return store.kind == "carry" and is_variable and store.loop is not None and store.place[1] in store.loop.anew
 
 
 def _is_number_on_a_path(one: Candidate) -> bool:
@@ -144,6 +151,11 @@ DROPPED: tuple[Reason[Candidate], ...] = (
         "one-round",
         "a test lets this line run in one round of {loop} only",
         lambda one: once_in_a_loop(one.store) or in_one_round(one.summary, one.store),
+    ),
+    Reason(
+        "new-each-round",
+        "each round gives {place} a new value before it reads it",
+        lambda one: _is_anew(one.store),
     ),
     BEGUN_BEHIND,
     Reason(
