@@ -1,4 +1,4 @@
-"""The libraries that a file must import, or reach by imports, for there to be anything to find in it."""
+"""What a file must import, reach by imports or name for there to be anything to find in it."""
 
 from __future__ import annotations
 
@@ -72,3 +72,9 @@ TORCH_FAMILY = frozenset(
 
 #: what is done to tensors, modules and optimizers: a file that imports none of these libraries may be given some
 TENSOR_WORDS = lazy_pattern(r"\.(?:backward|cpu|cuda|detach_?|eval|item|no_grad|requires_grad_?|zero_grad)\b")
+#: methods that a training step calls in torch and in few other frameworks: a file that calls both trains with torch,
+#: whatever it imports, unless that is one of the others
+TRAINING_CALLS = frozenset({"backward", "zero_grad"})
+OTHER_FRAMEWORKS = frozenset(
+    {"jittor", "megengine", "micrograd", "mindspore", "minitorch", "oneflow", "paddle", "tinygrad"}
+)

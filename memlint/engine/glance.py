@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from memlint.family import TENSOR_WORDS, TORCH_FAMILY
+from memlint.family import TENSOR_WORDS, TORCH_FAMILY, TRAINING_CALLS
 from memlint.reading import MAX_SETTINGS, MAX_SOURCE, read_file
 
 #: ``import`` or ``from`` and what may belong to its statement: the line, lines joined by a backslash, parentheses.
@@ -27,9 +27,12 @@ class _UnsureError(Exception):
     """The check cannot tell."""
 
 
-def may_import_torch(text: str) -> bool:
-    """Whether the text may contain an import of the torch family, in any scope; strings and comments count as code."""
+def may_use_torch(text: str) -> bool:
+    """Whether the text may contain an import of the torch family, in any scope, or train what it is given as only torch
+    does; strings and comments count as code."""
     text = _normal(text)
+    if all(name in text for name in TRAINING_CALLS):
+        return True
     # most files name none of them, and compiling the patterns takes longer than the search
     return any(name in text for name in TORCH_FAMILY) and not TORCH_FAMILY.isdisjoint(_imported(text))
 
@@ -59,7 +62,7 @@ def says_nothing(files: Sequence[str]) -> bool:
         projects: dict[str, dict[str, str]] = {}
         for file in files:
             text = _text(file)
-            if _is_for_us(text) or may_import_torch(text):
+            if _is_for_us(text) or may_use_torch(text):
                 return False
             projects.setdefault(_root(os.path.dirname(file)), {})[file] = text
         return not any(_concerns(root, texts) for root, texts in projects.items())
@@ -121,7 +124,7 @@ def _concerns(root: str, texts: dict[str, str]) -> bool:
         TENSOR_WORDS.search(text) or not names.isdisjoint(_imported(_normal(text))) for text in texts.values()
     ):
         return False
-    return any(may_import_torch(_text(file)) for file in others)
+    return any(may_use_torch(_text(file)) for file in others)
 
 
 def _listed(root: str) -> tuple[set[str], set[str]]:

@@ -6,13 +6,13 @@ import functools
 from pathlib import PurePosixPath
 
 from memlint.analysis.index.program import Program
-from memlint.family import TENSOR_WORDS, TORCH_FAMILY
+from memlint.family import OTHER_FRAMEWORKS, TENSOR_WORDS, TORCH_FAMILY, TRAINING_CALLS
 from memlint.frontend.index_records import ModuleIndex
 
 
 def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) -> frozenset[str]:
-    """Those of ``keys`` that import the torch family, or (transitively) a module of the project that does, or that such
-    a module imports and that may handle tensors.
+    """Those of ``keys`` that use torch, or import (transitively) a module of the project that does, or that such a
+    module imports and that may handle tensors.
 
     ``lower``: lower them while their trees are in memory, as all will be analysed.
     """
@@ -24,7 +24,7 @@ def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) 
         key = todo.pop()
         module = program.module(key)
         index = module.read(functools.partial(_may_matter, program, key)) if key in ahead else module.index
-        if not index.complete or _knows_torch(index):
+        if not index.complete or _uses_torch(program, index):
             knowing.append(key)
             continue
         for target in _imported(program, key):
@@ -51,19 +51,25 @@ def _serves(program: Program, key: str) -> bool:
         name = stem.parent.name if stem.name == "__init__" else stem.name
         for other in program.words.files(name):
             if other not in seen and target in _imported(program, other):
-                if _knows_torch(program.module(other).index):
+                if _uses_torch(program, program.module(other).index):
                     return True
                 seen.add(other)
                 todo.append(other)
     return False
 
 
-def _knows_torch(index: ModuleIndex) -> bool:
-    return any(item.level == 0 and item.module.split(".", 1)[0] in TORCH_FAMILY for item in index.imports)
+def _uses_torch(program: Program, index: ModuleIndex) -> bool:
+    """Whether a file imports the torch family, or trains what it is given as torch code does: it calls ``zero_grad()``
+    and ``backward()``, which no class of the project defines."""
+    roots = {item.module.split(".", 1)[0] for item in index.imports if item.level == 0}
+    if roots & TORCH_FAMILY:
+        return True
+    calls = frozenset[str]().union(*(unit.calls for unit in index.units))
+    return calls >= TRAINING_CALLS and not roots & OTHER_FRAMEWORKS and not program.words.defining("zero_grad")
 
 
 def _may_matter(program: Program, key: str, index: ModuleIndex) -> bool:
-    return _knows_torch(index) or any(
+    return _uses_torch(program, index) or any(
         item.level or program.resolve(item.module, key, 0) is not None for item in index.imports
     )
 
