@@ -43,10 +43,10 @@ from memlint.sdk.values import (
     ordered,
 )
 
-from .hook_conditions import is_of_type, may_be_cached, may_be_skipped
+from .hook_conditions import asks_for_gradient, is_of_type, may_be_cached, may_be_skipped
 from .hook_handles import dropped
 from .hook_inputs import added_for_each_input, runs_on_inputs
-from .hook_places import Place, Span, emptied, place_of
+from .hook_places import Place, Span, emptied, outlives, place_of
 from .hook_runs import (
     ITSELF,
     MAX_DEPTH,
@@ -225,7 +225,8 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
     loop = loop or loop_of_callees(analyser, summary, owner, call.expr.at, removed, 0)
     if loop is not None:
         return _Runs(loop.loop, "high", loop.records, removed is not None, loop.end)
-    loop = loop_of_network(summary, owner, call.expr.at, removed, place)
+    sure = removed is not None or dropped(analyser, summary, call)  # no other code may remove it before the loop
+    loop = loop_of_network(summary, owner, call.expr.at, removed, place) if sure else None
     if loop is not None:
         return _Runs(loop.loop, "medium", loop.records, removed is not None, loop.end)
     if removed is not None or place.local_to is not None:
@@ -233,7 +234,7 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
     around = loop_of_callers(analyser, summary, owner, 0)
     if around is not None:
         return _Runs(around.loop, "high", around.records)
-    around = loop_of_object(analyser, summary, owner)
+    around = loop_of_object(analyser, summary, owner) if sure else None
     if around is not None:
         return _Runs(around.loop, "medium", around.records)
     own = summary.function.cls
@@ -245,16 +246,16 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
 def _of_new_tensors(analyser: Analyser, summary: Summary, call: HookCall, owner: str, place: Place) -> _Runs | None:
     """The loop that makes a tensor anew and adds the hook to each, which the next backward runs; the calls of a forward
     where no loop does. None for a module, and for a tensor that is made once."""
-    needs_gradient = ("requires_grad" in text(test) or is_of_type(test) for test in call.tests)
-    if call.name in OF_MODULES or not all(needs_gradient):
+    if call.name in OF_MODULES or not all(is_of_type(test) or asks_for_gradient(test) for test in call.tests):
+        return None
+    if may_be_skipped(summary.function.body, call.expr.at):
         return None
     if call.loop is not None:
-        kept = place.owner is not None or place.name not in call.loop.bound
-        return (
-            _Runs(summary.seen(call.loop), "high") if owner in call.loop.bound and kept and goes_on(call.loop) else None
-        )
+        repeats = owner in call.loop.bound and goes_on(call.loop) and outlives(analyser, summary, call, place)
+        return _Runs(summary.seen(call.loop), "high") if repeats else None
     made = owner in {name for one in summary.function.body for name in names_bound_by(one)}
-    return _Runs(None, "medium") if made and layer_code(analyser, summary.function) and place.local_to is None else None
+    repeats = made and layer_code(analyser, summary.function) and outlives(analyser, summary, call, place)
+    return _Runs(None, "medium") if repeats else None
 
 
 # -------------------------------------------------------------------------------------- hooks that are added again

@@ -18,6 +18,11 @@ def is_of_type(test: ir.Expr) -> bool:
     )
 
 
+def asks_for_gradient(test: ir.Expr) -> bool:
+    """``x.requires_grad``: a hook on another tensor raises."""
+    return isinstance(test, ir.Attr) and test.name == "requires_grad"
+
+
 def may_be_skipped(body: tuple[ir.Stmt, ...], at: int) -> bool:
     """Whether code before an ordinal may leave the function or the round (``if self.added: return``), or whether it is
     in a handler."""

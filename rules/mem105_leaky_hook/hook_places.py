@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memlint.sdk.project import Analyser, Class, Function, Module, Summary, argument, functions_of, last_ordinal
 from memlint.sdk.syntax import calls, ir, parts_of, text, walk_expression, walk_statements
-from memlint.sdk.values import Path, Store
+from memlint.sdk.values import HookCall, Path, Store
 
 #: methods that remove members of a container
 _TAKES = frozenset({"clear", "pop", "popleft", "popitem", "remove", "reset"})
@@ -82,6 +82,27 @@ def _given(summary: Summary, factory: Function, name: str) -> Place | None:
     if any(param.name == value.id for param in summary.function.params):
         return None
     return Place(value.id, summary.module, local_to=summary.function)
+
+
+def outlives(analyser: Analyser, summary: Summary, call: HookCall, place: Place) -> bool:
+    """Whether a place outlives the loop around a call that adds a hook, or the function where there is no loop: it is
+    no variable of a factory that each call runs, nor an attribute of an object that is made there."""
+    function = summary.function
+    bound = call.loop.bound if call.loop is not None else function.locals
+    if place.owner is None:
+        around: Function | None = function
+        while around is not None and around is not place.local_to:
+            around = around.around
+        return place.local_to is None or (around is not None and (place.name not in bound or around is not function))
+    hook = next(iter(call.expr.passed), None)
+    if isinstance(hook, ir.Lambda):
+        return True  # its place is an attribute of the object whose method this is
+    while isinstance(hook, ir.Attr | ir.Call):
+        hook = hook.value if isinstance(hook, ir.Attr) else hook.func
+    if not isinstance(hook, ir.Name):
+        return False
+    kind, _ = analyser.program.find_expression(summary.module, hook, function)
+    return hook.id == function.own_name or (kind not in ("class", "ext") and hook.id not in bound)
 
 
 # -------------------------------------------------------------------------------------- emptied

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple, TypeGuard
 
 from memlint.sdk import Loop
-from memlint.sdk.project import Analyser, Function, Summary, argument, goes_on, last_ordinal
+from memlint.sdk.project import Analyser, Function, Summary, argument, goes_on, last_ordinal, names_model
 from memlint.sdk.syntax import (
     call_at,
     calls,
+    dotted,
     ir,
     mentions,
     names_bound_by,
@@ -39,6 +41,8 @@ _PARTS = frozenset(
 )
 #: methods that return the module itself
 ITSELF = frozenset({"eval", "train", "to", "cuda", "float", "half", "requires_grad_"})
+#: methods that only networks have
+_OF_NETWORKS = frozenset({"eval", "parameters", "named_parameters", "modules", "named_modules", "zero_grad"})
 _THROUGH = frozenset({"list", "dict", "enumerate", "getattr", "zip", "reversed", "tuple", "tqdm"})
 
 
@@ -177,8 +181,13 @@ def loop_behind(summary: Summary, name: str, at: int, end: int | None, place: Pl
 
 def _found(summary: Summary, held: LoopState, run: ir.Call) -> Found:
     """A loop of a function that runs the module by a call in it."""
+    return Found(summary.seen(held), _records(summary, run), last_ordinal(held.body[-1]))
+
+
+def _records(summary: Summary, run: ir.Call) -> bool:
+    """Whether autograd may record a call."""
     guarded = any(any(call is run for call in calls(block.body)) for block in summary.notes.blocks.values())
-    return Found(summary.seen(held), summary.entry != OFF and not guarded, last_ordinal(held.body[-1]))
+    return summary.entry != OFF and not guarded
 
 
 def loop_of_callees(
@@ -204,26 +213,54 @@ def loop_of_callees(
 
 def loop_of_object(analyser: Analyser, summary: Summary, owner: str) -> Found | None:
     """The loop over data in which the object whose constructor adds the hook runs the module that it was given, by the
-    attribute that holds it, or in which a caller uses the object, which runs it."""
+    attribute that holds it, or in which a caller calls the object's method that does."""
     function = summary.function
     own, cls = function.own_name, function.cls
     if function.name != "__init__" or own is None or cls is None or owner == own:
         return None
-    held_as = {
-        target.name
-        for one in walk_statements(function.body, into_definitions=False)
-        if isinstance(one, ir.Assign) and _is(under_calls(one.value, ITSELF), owner)
+    stored = [
+        (target.name, _is(under_calls(one.value, ITSELF), owner))
+        for method in cls.methods.values()
+        for one in walk_statements(method.body, into_definitions=False)
+        if isinstance(one, ir.Assign)
         for target in one.targets
-        if _is_attribute_of(target, own) and isinstance(target, ir.Attr)
-    }
-    for method in cls.methods.values() if held_as else ():
-        inner = analyser.summary(method) if not held_as.isdisjoint(method.names) else None
-        for held in inner.notes.rounds.values() if inner is not None else ():
-            runs = (call for call in calls(held.body) if _is_attribute_of(call.func, method.own_name))
-            run = next((one for one in runs if getattr(one.func, "name", "") in held_as), None)
-            if inner is not None and run is not None and goes_on(held):
-                return _found(inner, held, run)._replace(end=None)
-    return loop_of_callers(analyser, summary, own, 0) if held_as else None
+        if _is_attribute_of(target, method.own_name) and isinstance(target, ir.Attr)
+    ]
+    once = Counter(name for name, _ in stored)
+    held_as = {name for name, given in stored if given and once[name] == 1}
+    runs: dict[str, bool] = {}
+    for name, method in cls.methods.items():
+        run = _run_by(method, held_as)
+        inner = analyser.summary(method)
+        if run is None or inner is None:
+            continue
+        for held in inner.notes.rounds.values():
+            if goes_on(held) and any(one is run for one in calls(held.body)):
+                return _found(inner, held, run)
+        runs[name] = _records(inner, run)
+    for caller, record in analyser.facts.calls_of(function) if runs else ():
+        expr = call_at(caller.function.body, record.at)
+        made = given_for(caller, function, expr, own) if expr is not None else None
+        for held in caller.notes.rounds.values() if made is not None else ():
+            if held.loop.site.at <= record.at or not goes_on(held) or made is None or made in held.bound:
+                continue
+            for call in calls(held.body):
+                by = call.func.name if isinstance(call.func, ir.Attr) and _is(call.func.value, made) else ""
+                by = "__call__" if _is(call.func, made) else by
+                if by in runs:
+                    found = _found(caller, held, call)
+                    return found._replace(records=found.records and runs[by], end=None)
+    return None
+
+
+def _run_by(method: Function, held_as: set[str]) -> ir.Call | None:
+    """The call by which a method other than the constructor runs the module that an attribute holds."""
+    if method.name == "__init__" or held_as.isdisjoint(method.names):
+        return None
+    by_attribute = ((call, call.func) for call in calls(method.body))
+    return next(
+        (call for call, func in by_attribute if _is_attribute_of(func, method.own_name) and func.name in held_as), None
+    )
 
 
 def _is(expr: ir.Expr, name: str) -> bool:
@@ -231,15 +268,17 @@ def _is(expr: ir.Expr, name: str) -> bool:
 
 
 def loop_of_network(summary: Summary, part: str, at: int, end: int | None, place: Place) -> Found | None:
-    """The loop over data that runs another parameter of the function, where the hook is added to a parameter that
-    nothing else uses: it is a part of that network."""
+    """The loop over data that runs the only network that is given to the function, where the hook is added to a
+    parameter that nothing else uses: it is a part of that network."""
     given = {param.name for param in summary.function.params} - {summary.function.own_name}
     known = list(calls(summary.function.body))
     if part not in given or any(_uses(call, part) and call.at != at for call in known):
         return None
-    run = {call.func.id for call in known if isinstance(call.func, ir.Name)}
-    loops = (loop_behind(summary, name, at, end, place) for name in sorted(given & run - {part}))
-    return next((loop for loop in loops if loop is not None), None)
+    run = {call.func.id for call in known if isinstance(call.func, ir.Name)} & given - {part}
+    methods = (call.func for call in known if isinstance(call.func, ir.Attr))
+    used = {dotted(func.value) for func in methods if func.name in _OF_NETWORKS}
+    networks = [name for name in run if names_model(name) or name in used]
+    return loop_behind(summary, networks[0], at, end, place) if len(networks) == 1 else None
 
 
 def _uses(call: ir.Call, name: str) -> bool:
@@ -268,12 +307,39 @@ def loop_of_callers(analyser: Analyser, summary: Summary, owner: str, depth: int
         given = given_for(caller, summary.function, expr, owner) if expr is not None else None
         if given is None:
             continue
-        loop = loop_behind(caller, given, record.at, None)
-        loop = loop or loop_of_callees(analyser, caller, given, record.at, None, 0)
-        loop = loop or loop_of_callers(analyser, caller, given, depth + 1)
+        end = _removed_by_object(analyser, caller, summary.function, expr) if expr is not None else None
+        loop = loop_behind(caller, given, record.at, end)
+        loop = loop or loop_of_callees(analyser, caller, given, record.at, end, 0)
+        loop = loop or (loop_of_callers(analyser, caller, given, depth + 1) if end is None else None)
         if loop is not None:
             return loop._replace(end=None)
     return None
+
+
+def _removed_by_object(analyser: Analyser, caller: Summary, callee: Function, expr: ir.Call) -> int | None:
+    """The ordinal at which an object that a caller makes removes its hooks: where the ``with`` block ends whose context
+    manager it is, or where a method that removes some is called; None if it does not."""
+    if callee.name != "__init__" or callee.cls is None:
+        return None
+    removers = {
+        method.name
+        for cls in analyser.program.ancestors(callee.cls)[0]
+        for method in cls.methods.values()
+        for call in calls(method.body)
+        if isinstance(call.func, ir.Attr) and call.func.name == "remove" and not call.args
+    }
+    made = given_for(caller, callee, expr, callee.own_name or "") or ""
+    ends = [
+        call.at
+        for call in calls(caller.function.body)
+        if isinstance(call.func, ir.Attr) and call.func.name in removers and _is(call.func.value, made)
+    ]
+    ends += [
+        last_ordinal(one) + 1
+        for one in walk_statements(caller.function.body, into_definitions=False)
+        if removers and isinstance(one, ir.With) and any(item.context is expr for item in one.items)
+    ]
+    return min((end for end in ends if end > expr.at), default=None)
 
 
 def given_for(caller: Summary, callee: Function, expr: ir.Call, owner: str) -> str | None:

@@ -83,11 +83,47 @@ def collect(network, layer, {more}loader):
 """
 
 
+HANDED_ON = """
+import contextlib
+
+import torch
+
+
+def unhook(handles):
+    for handle in handles:
+        handle.remove()
+
+
+def collect(network, layer, loader):
+    kept = []
+    {adds}
+    for x in loader:
+        network(x.cuda()).mean().backward()
+        print(kept[-1].norm())
+"""
+ADDED = "layer.register_forward_hook(lambda module, inputs, output: kept.append(output))"
+
+
+@pytest.mark.parametrize(
+    ("adds", "expected"),
+    [
+        (ADDED, ["error"]),
+        (f"handles = [{ADDED}]\n    network(loader.first)\n    unhook(handles)", []),
+        (f"with contextlib.ExitStack() as stack:\n        stack.callback({ADDED}.remove)", []),
+    ],
+)
+def test_handle_that_is_handed_on(tmp_path: Path, adds: str, expected: list[str]) -> None:
+    assert severities_in(tmp_path, HANDED_ON.format(adds=adds), "MEM105") == expected
+
+
 @pytest.mark.parametrize(
     ("more", "run", "then", "expected"),
     [
         ("", "network(x.cuda()).mean().backward()", "print(kept[-1].norm())", ["error"]),
-        ("other, ", "other(x.cuda()).mean().backward()", "print(kept[-1].norm())", ["error"]),
+        ("criterion, ", "criterion(network(x.cuda())).backward()", "print(kept[-1].norm())", ["error"]),
+        # what runs is no network, or one of two
+        ("normalise, ", "print(normalise(x.cuda()))", "pass", []),
+        ("model, ", "(model(x.cuda()) - network(x.cuda())).mean().backward()", "pass", []),
         ("", "network(x.cuda()).mean().backward()", "kept.clear()", []),
         # the layer is used by itself, once, so the network need not be its owner
         ("", "network(x.cuda()).mean().backward()", "pass\n    layer(loader.first)", []),
@@ -115,6 +151,9 @@ class Watcher:
 
     def __call__(self, x):
         return self.network(x)
+
+    def shown(self, x):
+        return self.kept, x.shape
 
     def watch(self, loader):
         {own}
@@ -144,6 +183,10 @@ OWN = "for x in loader:\n            self.network(x.cuda())"
         ("", APPENDS, "pass", f"{EACH}\n        watcher.kept.clear()", []),
         ("", APPENDS, f"{OWN}\n            self.kept = {{}}", EACH, []),
         ("", APPENDS, "pass", "watcher(next(iter(loader)))", []),
+        # the loop does not run the network, or runs another one
+        ("", APPENDS, "pass", "for x in loader:\n        print(watcher.shown(x))", []),
+        ("", APPENDS, "pass", "for x in loader:\n        print(x, watcher)", []),
+        ("", APPENDS, f"self.network = self.network.head\n        {OWN}", "watcher.watch(loader)", []),
     ],
 )
 def test_object_that_is_given_the_network(
@@ -153,11 +196,84 @@ def test_object_that_is_given_the_network(
     assert severities_in(tmp_path, program, "MEM105") == expected
 
 
+UNHOOKS = """
+import torch
+
+
+class Watcher:
+    def __init__(self, network):
+        self.kept = []
+        self.handle = network.head.register_forward_hook(self.keep)
+
+    def keep(self, module, inputs, output):
+        self.kept.append(output)
+
+    def close(self):
+        self.handle.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        self.close()
+
+
+def watch(network, loader):
+    {watch}
+
+
+def main(network, loader):
+    {first}
+    for x in loader:
+        network(x.cuda()).mean().backward()
+    {last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("watch", "first", "last", "expected"),
+    [
+        ("pass", "watcher = Watcher(network)", "watcher.close()", ["error"]),
+        ("pass", "watcher = Watcher(network)\n    network(loader.first)\n    watcher.close()", "pass", []),
+        ("pass", "with Watcher(network) as watcher:\n        network(loader.first)", "pass", []),
+        ("with Watcher(network):\n        network(loader.first)", "watch(network, loader)", "pass", []),
+        ("with Watcher(network):\n        for x in loader:\n            network(x.cuda())", "pass", "pass", ["error"]),
+    ],
+)
+def test_object_that_removes_its_hooks(tmp_path: Path, watch: str, first: str, last: str, expected: list[str]) -> None:
+    program = UNHOOKS.format(watch=watch, first=first, last=last)
+    assert severities_in(tmp_path, program, "MEM105") == expected
+
+
 TENSORS = """
 import torch
 from torch import nn
 
 kept = []
+
+
+class Keeper:
+    def __init__(self):
+        self.grads = []
+
+    def keep(self, grad):
+        self.grads.append(grad)
+
+
+def keep_in(grads):
+    def hook(grad):
+        grads.append(grad)
+
+    return hook
+
+
+def keeping():
+    grads = []
+
+    def hook(grad):
+        grads.append(grad)
+
+    return hook
 
 
 class Net(nn.Module):
@@ -177,7 +293,7 @@ class Net(nn.Module):
 
 
 def train(loader):
-    net = Net().cuda()
+    net, keeper = Net().cuda(), Keeper()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for x in loader:
         out = net(x.cuda())
@@ -201,6 +317,16 @@ def train(loader):
         ("if self.watched:\n            x.register_hook(self.keep)", "pass", "pass", []),
         ("x.register_hook(lambda grad: grad.clamp(-1, 1))", "pass", "pass", []),
         ("x.register_hook(self.keep)", "pass", "net.own.clear()", []),
+        # what keeps the gradients is made anew, too
+        ("pass", "out.register_hook(keeper.keep)", "pass", ["error"]),
+        ("pass", "keeper = Keeper()\n        out.register_hook(keeper.keep)", "pass", []),
+        ("pass", "out.register_hook(Keeper().keep)", "pass", []),
+        ("keeper = Keeper()\n        x.register_hook(keeper.keep)", "pass", "pass", []),
+        ("pass", "out.register_hook(keep_in(kept))", "pass", ["error"]),
+        ("pass", "out.register_hook(keeping())", "pass", []),
+        # not in each round
+        ("if self.quiet:\n            return self.head(x)\n        x.register_hook(self.keep)", "pass", "pass", []),
+        ("pass", "if x.seen:\n            continue\n        out.register_hook(keeper.keep)", "pass", []),
     ],
 )
 def test_tensors_that_are_made_anew(tmp_path: Path, inside: str, outside: str, then: str, expected: list[str]) -> None:
