@@ -69,6 +69,16 @@ def test_rounds_that_nothing_bounds_are_growth(made: str, target: str, over: str
     assert severities(tmp_path, PROGRAM.format(made=made, target=target, over=over), "MEM102") == ["warning"]
 
 
-@pytest.mark.parametrize("made", ["torch.tensor(rows)", "torch.randn(len(rows), 2, 8)", "torch.Tensor(len(rows), 8)"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.tensor(rows)",
+        "torch.randn(len(rows), 2, 8)",
+        "torch.Tensor(len(rows), 8)",
+        "torch.randn(4, 5000).T",
+        "torch.randn(4, 5000).mT",
+        "torch.randn(4, 8).resize_(len(rows), 8)",
+    ],
+)
 def test_rows_of_a_tensor_of_unknown_size_are_growth(made: str, tmp_path: Path) -> None:
     assert severities(tmp_path, PROGRAM.format(made="", target="x", over=made), "MEM102") == ["note"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memlint.analysis.domain.extents.extents import swapped
 from memlint.analysis.domain.parts_taken import sized
 from memlint.analysis.domain.state import State, untouched
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -231,7 +232,9 @@ def _tensor_attribute(base: V, name: str) -> V:
         return V(DATA, size=SCALAR, device=base.device)
     if name in PLAIN:
         return DATA_VALUE
-    if name in ("T", "mT", "H", "mH", "real", "imag"):
+    if name in ("T", "mT", "H", "mH"):
+        return base.but(extent=swapped(base.extent, 0 if name == "T" else -2, -1))
+    if name in ("real", "imag"):
         return base
     if base.kinds & TREE:
         return DATA_VALUE if asks_for_count(name) else sized(base, name)

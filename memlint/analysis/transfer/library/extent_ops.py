@@ -43,6 +43,7 @@ _SIZED = frozenset({"zeros", "ones", "empty", "rand", "randn", "randint", "full"
     name for name in BYTES if name.endswith("Tensor")
 }
 _RESIZED = frozenset({"interpolate", "upsample", "grid_sample", "resize"})
+_RESHAPES = frozenset({"resize_", "resize_as_", "set_", "squeeze_", "swapaxes_", "t_", "transpose_", "unsqueeze_"})
 _JOINED = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 
 
@@ -121,7 +122,8 @@ def size_of(value: V | None, expr: ir.Expr) -> Range | None:
 def of_method(name: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call) -> Extent | None:
     """The extent of ``tensor.name(…)``; None for unknown."""
     if name.endswith("_") and not name.endswith("__"):
-        return receiver.extent  # in-place methods keep the extent
+        # in-place methods keep the extent, those left out that only change it
+        return None if name in _RESHAPES else receiver.extent
     return _operation(name, receiver.extent, Arguments(args, words, expr))
 
 
