@@ -711,7 +711,13 @@ print(search(Agent(gym.make("Car")).cuda(), 500))
 
 
 @pytest.mark.parametrize(
-    ("inner", "method", "found"), [("env", "step", []), ("train_env", "step", []), ("critic", "encode", ["MEM102"])]
+    ("inner", "method", "found"),
+    [
+        ("env", "step", []),
+        ("train_env", "step", []),
+        ("critic", "encode", ["MEM102"]),
+        ("env_encoder", "encode", ["MEM102"]),
+    ],
 )
 def test_an_environment_of_a_module_is_no_layer(tmp_path: Path, inner: str, method: str, found: list[str]) -> None:
     assert codes(tmp_path, case=SCORED.format(inner=inner, method=method)) == found

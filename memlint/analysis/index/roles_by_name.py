@@ -20,8 +20,9 @@ _ENVIRONMENT = lazy_pattern(r"([a-z]\w*_)?(v?envs?|environment|gym)(_\w+)?")
 
 
 def names_environment(name: str) -> bool:
-    """Whether a name is that of an environment of reinforcement learning, or of several."""
-    return _ENVIRONMENT.fullmatch(name.lower()) is not None
+    """Whether a name is that of an environment of reinforcement learning, or of several: ``env_encoder`` is none."""
+    name = name.lower()
+    return _ENVIRONMENT.fullmatch(name) is not None and _MODEL.fullmatch(name) is None
 
 
 def names_model(shown: str) -> bool:
