@@ -1351,6 +1351,36 @@ def test_a_network_that_gives_no_tuple_is_not_the_one_that_is_unpacked(tmp_path:
     assert said(tmp_path, train=CHOICE) == set()
 
 
+PLAYED = """
+import torch
+from torch import nn
+
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4096, 4096)
+
+    def forward(self, state):
+        chances = self.layer(state)
+        return chances, chances.argmax(-1)
+
+
+def play(env, steps):
+    policy, state, rewards = Policy().cuda(), env.reset(), []
+    for _ in range(steps):
+        {part}, action = policy(torch.as_tensor(state).cuda())
+        state, reward, _ = env.step(action.item())
+        rewards.append(reward)
+    return rewards
+"""
+
+
+@pytest.mark.parametrize("part", ["_", "chances"])
+def test_a_part_that_is_bound_anew_may_have_the_graph(tmp_path: Path, part: str) -> None:
+    assert {one for one, _ in said(tmp_path, train=PLAYED.format(part=part))} == {"MEM201"}
+
+
 ACTOR = """
 import torch
 from torch import nn

@@ -18,7 +18,15 @@ from memlint.analysis.facts.calls_by_name import has_known_callers
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import named_test
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any, targets
-from memlint.analysis.syntax.syntax import expressions, parts, parts_of, statement_at, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import (
+    expressions,
+    parts,
+    parts_of,
+    statement_at,
+    walk_expression,
+    walk_statements,
+    way_to,
+)
 from memlint.analysis.transfer.held_values import places_with, tensors_within, variables_with
 from memlint.analysis.transfer.stores.collected import is_unpacked
 from memlint.ir import nodes as ir
@@ -106,7 +114,19 @@ def _is_unpacked_without_graph(summary: Summary, run: ModelRun, marks: AbstractS
         if name not in env or marks & summary.graphs.closure(tensors_within(summary, summary.last, env[name]).src)
     }
     read = any(reads_any(expr, held) for one in statements if one is not own for expr in expressions(one))
-    return bool(held) and not read
+    return (bool(held) or _is_lost(summary.function.body, own)) and not read
+
+
+def _is_lost(body: tuple[ir.Stmt, ...], own: ir.Assign) -> bool:
+    """Whether a part is bound anew after the statement that unpacks, and not from itself: ``_, action = policy(state)``
+    before ``state, reward, _ = env.step(action)``. What it held is unknown then."""
+    names = names_bound_by(own)
+    return any(
+        name in names and not any(reads_any(expr, {name}) for expr in expressions(one) if expr not in targets(one))
+        for block, number in way_to(body, own.at)
+        for one in walk_statements(block[number + 1 :], into_definitions=False)
+        for name in names_bound_by(one)
+    )
 
 
 def _is_given_back(run: ModelRun) -> bool:
