@@ -177,6 +177,20 @@ _OUTPUT = "parts = model(images, targets)"
         (_OUTPUT, 'sum(v for v in parts.values() if "loss" in v)', _SUMMED, []),
         (_OUTPUT, 'parts["cls"]', _SUMMED, []),
         (_OUTPUT, "sum(parts[k] for k in criterion.names)", _SUMMED, []),
+        # what is taken out or put in is not what was summed
+        ("parts = model(images, targets); hits = parts.pop('hits')", "sum(parts.values())", "total += hits", []),
+        ("parts = model(images, targets); hits = parts['hits']", "parts['a']", "total += hits", []),
+        (_OUTPUT + "; total += parts['hits']; del parts['hits']", "sum(parts.values())", "pass", []),
+        (_OUTPUT, "sum(parts.values()); parts['box'] = len(images)", _SUMMED, []),
+        (_OUTPUT, "sum(parts.values()); parts = criterion(images)", _SUMMED, []),
+        # the other part of a pair, a divisor, a factor and an argument need no graph
+        ("sum_of, parts = model(images)", "sum(sum_of.values())", _SUMMED, []),
+        ("out, parts = model(images)", "out.mean() / sum(parts.values())", _SUMMED, []),
+        ("out, parts = model(images)", "out.mean() * sum(parts.values())", _SUMMED, []),
+        ("out, parts = model(images)", "criterion(out, sum(parts.values()))", _SUMMED, []),
+        (_OUTPUT, 'parts["loss"] if "loss" in parts else sum(parts.values())', _SUMMED, []),
+        (_OUTPUT, "sum(parts.values()) / len(parts)", _SUMMED, ["warning"]),
+        (_OUTPUT, "0.5 * sum(parts.values())", _SUMMED, ["warning"]),
     ],
 )
 def test_parts_of_an_output_that_are_summed_whole(

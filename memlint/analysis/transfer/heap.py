@@ -210,6 +210,12 @@ def part_of_output(fn: FunctionState, value: V, step: str, *, unpacked: bool = F
     return value.but(src=frozenset(sources))
 
 
+def member_of_output(fn: FunctionState, value: V, name: str | None, *, unpacked: bool = False) -> V:
+    """As `part_of_output`, of a member by its key; those that are called like the output are taken for it."""
+    step = f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]"
+    return part_of_output(fn, value, step, unpacked=unpacked)
+
+
 def each_part(fn: FunctionState, value: V) -> frozenset[Source]:
     """The sources of each member of a value, as one; those of an unresolved model's output are its parts."""
     nodes = fn.graphs.nodes
@@ -258,9 +264,8 @@ def read_item(fn: FunctionState, state: State, base: V, index: V, expr: ir.Subsc
     if counts and (not base.objs or not found.src):
         return DATA_VALUE
     if base.kinds & TENSORS:
-        step = f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]"
         # what is picked by position is no 0-d tensor
-        base = part_of_output(fn, base, step, unpacked=base.size == SCALAR and isinstance(index.const, int))
+        base = member_of_output(fn, base, name, unpacked=base.size == SCALAR and isinstance(index.const, int))
         found = join(found, _tensors(base).but(extent=extent_ops.member(base, expr.index)))
     if base.is_of_library() and isinstance(index.const, int):
         found = join(found, part_of_bundle(base, index.const))

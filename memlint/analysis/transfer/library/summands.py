@@ -13,8 +13,9 @@ from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import Backward
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import NONE_VALUE, NOTHING, TENSORS, UNKNOWN, Args, V, Words
+from memlint.analysis.syntax.bindings import names_bound_by, targets
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import calls, dotted, last_name, walk_statements
 from memlint.analysis.transfer.heap import each_part
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
@@ -25,70 +26,88 @@ _DEPTH = 4
 #: names of factors of a loss
 _FACTOR = lazy_pattern(r"weight|scale|coef|lambd|factor|ratio|alpha|beta|gamma|norm|(^|_)w(_|$)|mask|count|num")
 
+#: methods that change a dictionary
+_CHANGE = frozenset({"clear", "pop", "popitem", "setdefault", "update"})
+
 
 def note_summands(fn: FunctionState, state: State, expr: ir.Expr) -> None:
     """Record that the losses among the summands of ``expr``, which receives a backward, have a graph, where this is
     unknown. So have all members of what is summed whole: ``sum(losses.values())``."""
-    for value in _terms(fn, expr, 0):
+    for value in _terms(fn, state, expr, 0):
         if value.src and fn.graphs.attached(value.src)[0] == "unknown":
             fn.graphs.evidence.add(value.src)
-    for name in _summed_whole(fn.function.body).get(dotted(expr), ()):
-        parts = each_part(fn, state.env.get(name, NOTHING))
-        if parts and fn.graphs.attached(parts)[0] == "unknown":
-            fn.graphs.evidence.add(parts)
+
+
+def _summed_whole(expr: ir.Expr) -> str:
+    """The name of the dictionary whose values are all summed by a call: ``sum(v for v in losses.values())``; or ""."""
+    summed = expr.args[0] if isinstance(expr, ir.Call) and dotted(expr.func) == "sum" and expr.args else None
+    if isinstance(summed, ir.Comprehension):
+        one = summed.fors[0]
+        whole = len(summed.fors) == 1 and not one.ifs and dotted(summed.element) == dotted(one.target) != ""
+        summed = one.iter if whole else None
+    func = summed.func if isinstance(summed, ir.Call) else None
+    return dotted(func.value) if isinstance(func, ir.Attr) and func.name == "values" else ""
 
 
 @kept
-def _summed_whole(body: tuple[ir.Stmt, ...]) -> dict[str, list[str]]:
-    """By place, the dictionaries whose values are all summed in what a statement assigns to it."""
-    found: dict[str, list[str]] = {}
+def _unchanged(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """The names of what one call gives as a whole and the function changes nowhere: the members that are read before or
+    after a sum are those that it adds."""
+    given, other = set[str](), set[str]()
     for statement in walk_statements(body, into_definitions=False):
-        for part in walk_expression(statement.value) if isinstance(statement, ir.Assign) else ():
-            summed = part.args[0] if isinstance(part, ir.Call) and dotted(part.func) == "sum" and part.args else None
-            if isinstance(summed, ir.Comprehension):
-                one = summed.fors[0]
-                whole = len(summed.fors) == 1 and not one.ifs and dotted(summed.element) == dotted(one.target) != ""
-                summed = one.iter if whole else None
-            if isinstance(summed, ir.Call) and last_name(summed.func) == "values" and isinstance(summed.func, ir.Attr):
-                for target in statement.targets if isinstance(statement, ir.Assign) else ():
-                    found.setdefault(dotted(target), []).append(dotted(summed.func.value))
-    return found
+        names = names_bound_by(statement)
+        whole = isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Call)
+        once = {one.id for one in targets(statement) if isinstance(one, ir.Name)} - given if whole else set[str]()
+        given |= once
+        other |= names - once
+        places = statement.targets if isinstance(statement, ir.Delete) else targets(statement)
+        other.update(dotted(one.value) for one in places if isinstance(one, ir.Subscript))
+    for call in calls(body):
+        if isinstance(call.func, ir.Attr) and call.func.name in _CHANGE:
+            other.add(dotted(call.func.value))
+    return frozenset(given - other)
 
 
-def _terms(fn: FunctionState, expr: ir.Expr, depth: int) -> Iterator[V]:
+def _terms(fn: FunctionState, state: State, expr: ir.Expr, depth: int) -> Iterator[V]:
     """The values of the losses among the summands of an expression."""
     if depth > _DEPTH:
         return
     if isinstance(expr, ir.Binary) and expr.op in ("+", "*", "/"):
         left, right = fn.operands.get(expr.at, (None, None))
-        for side, value in ((expr.left, left), (expr.right, right)):
-            if expr.op != "/" or side is expr.left:
-                yield from _named(fn, side, value, depth)
+        for side, value, other in ((expr.left, left, right), (expr.right, right, left)):
+            if expr.op == "/" and side is not expr.left:
+                continue
+            if expr.op != "*" or not _summed_whole(side) or (other is not None and not other.src):
+                yield from _named(fn, state, side, value, depth)
+    elif summed := _summed_whole(expr):
+        if summed in _unchanged(fn.function.body):
+            yield V(UNKNOWN, each_part(fn, state.env.get(summed, NOTHING)))
     elif place := dotted(expr):
         for statement in _sums(fn.function.body).get(place, ()):
             if isinstance(statement, ir.Assign):
-                yield from _terms(fn, statement.value, depth + 1)
+                yield from _terms(fn, state, statement.value, depth + 1)
             else:
                 _, added = fn.operands.get(statement.at, (None, None))
-                yield from _named(fn, statement.value, added, depth)
+                yield from _named(fn, state, statement.value, added, depth)
 
 
 @kept
 def _sums(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign | ir.AugAssign]]:
-    """By place, the statements that assign it a binary operation or add to it."""
+    """By place, the statements that assign it a binary operation or a sum of members, or add to it."""
     found: dict[str, list[ir.Assign | ir.AugAssign]] = {}
     for statement in walk_statements(body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):
-            for place in dict.fromkeys(dotted(target) for target in statement.targets):
-                found.setdefault(place, []).append(statement)
+        if isinstance(statement, ir.Assign):
+            if isinstance(statement.value, ir.Binary) or _summed_whole(statement.value):
+                for place in dict.fromkeys(dotted(target) for target in statement.targets):
+                    found.setdefault(place, []).append(statement)
         elif isinstance(statement, ir.AugAssign) and statement.op == "+":
             found.setdefault(dotted(statement.target), []).append(statement)
     return found
 
 
-def _named(fn: FunctionState, side: ir.Expr, value: V | None, depth: int) -> Iterator[V]:
-    if isinstance(side, ir.Binary):
-        yield from _terms(fn, side, depth + 1)
+def _named(fn: FunctionState, state: State, side: ir.Expr, value: V | None, depth: int) -> Iterator[V]:
+    if isinstance(side, ir.Binary) or _summed_whole(side):
+        yield from _terms(fn, state, side, depth + 1)
     elif value is not None and "loss" in (name := last_name(side).lower()) and not _FACTOR.search(name):
         yield value
 

@@ -36,7 +36,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.bindings import names_bound_by, unpacked_beside
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import calls, dotted, statement_at
-from memlint.analysis.transfer.heap import make
+from memlint.analysis.transfer.heap import make, member_of_output
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import extent_ops
 from memlint.analysis.transfer.library.placement import target_device
@@ -177,6 +177,8 @@ def _of_tree(fn: FunctionState, state: State, method: _Method, inputs: list[V]) 
         drawn = cut(receiver)  # a sample of a distribution has no graph (that of rsample() has one)
         # a class's number for each row
         return drawn.but(size=SAMPLE) if {ref.name for ref in receiver.refs} == {"Categorical"} else drawn
+    if name in _OR_ELSE and args and isinstance(args[0].const, str):
+        receiver = member_of_output(fn, receiver, args[0].const)
     # a batch or a model's output: a method returns tensors like the others, possibly on another device
     device = receiver.device if name in _MEMBERS else ANYWHERE
     # computed from arguments in no_grad mode, it has no graph: a solver that a model's class made
