@@ -17,7 +17,7 @@ from torch import nn
 
 def fit(x, y):
     net = nn.Sequential(nn.Linear(2, 50), nn.Tanh(), nn.Linear(50, 1)).cuda()
-    optimizer = torch.optim.LBFGS(net.parameters(), max_iter=5000)
+    optimizer = torch.optim.{optimizer}
     {local}
 
     def closure():
@@ -45,8 +45,26 @@ def fit(x, y):
     ],
 )
 def test_list_of_losses(tmp_path: Path, place: str, local: str, keep: str, step: str, expected: list[str]) -> None:
-    program = PROGRAM.format(place=place, local=local, keep=keep, step=step)
+    optimizer = "LBFGS(net.parameters(), max_iter=5000)"
+    program = PROGRAM.format(place=place, local=local, keep=keep, step=step, optimizer=optimizer)
     assert codes_in(tmp_path, program) == expected
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "expected"),
+    [
+        ("LBFGS(net.parameters(), max_iter=steps)", ["MEM102"]),
+        ("LBFGS(net.parameters(), 0.1, 5000)", ["MEM102"]),
+        # one step runs the closure a few times, or once
+        ("LBFGS(net.parameters())", []),
+        ("LBFGS(net.parameters(), max_iter=20)", []),
+        ("Adam(net.parameters())", []),
+    ],
+)
+def test_runs_of_one_step(tmp_path: Path, optimizer: str, expected: list[str]) -> None:
+    step, keep = "optimizer.step(closure)", "kept.append(loss)"
+    program = PROGRAM.format(place="", local="kept = []", keep=keep, step=step, optimizer=optimizer)
+    assert codes_in(tmp_path, program.replace("fit(x, y)", "fit(x, y, steps)")) == expected
 
 
 COUNTED = """
@@ -85,11 +103,14 @@ from torch import nn
 def act(loader):
     policy, drawn = nn.Linear(20, {width}).cuda(), []
     for x in loader:
-        drawn.append(torch.distributions.{kind}(logits=policy(x.cuda())).sample())
+        drawn.append(torch.distributions.{kind}(logits=policy(x.cuda())).sample({shape}))
     return torch.cat(drawn).cpu()
 """
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("Categorical", []), ("Bernoulli", ["MEM104"])])
-def test_numbers_of_classes(tmp_path: Path, kind: str, expected: list[str]) -> None:
-    assert codes_in(tmp_path, DRAWN.format(kind=kind, width=30000)) == expected
+@pytest.mark.parametrize(
+    ("kind", "shape", "expected"),
+    [("Categorical", "", []), ("Categorical", "(100000,)", ["MEM104"]), ("Bernoulli", "", ["MEM104"])],
+)
+def test_numbers_of_classes(tmp_path: Path, kind: str, shape: str, expected: list[str]) -> None:
+    assert codes_in(tmp_path, DRAWN.format(kind=kind, width=30000, shape=shape)) == expected

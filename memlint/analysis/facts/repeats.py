@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.events import Loop, Site
-from memlint.analysis.index.program import Function, in_tests
+from memlint.analysis.index.definitions import functions_of
+from memlint.analysis.index.program import Function, Module, in_tests
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import call_at, calls, walk_statements
+from memlint.analysis.syntax.syntax import call_at, calls, last_name, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 #: through how many callers a loop is looked for
 MAX_DEPTH = 5
+#: what so many runs of a closure keep, once their backward has freed the activations, does not matter
+FEW_RUNS = 100
 #: the most callers, over all levels, that are examined for users of the library
 MAX_CALLERS = 64
 
@@ -67,15 +71,33 @@ def is_started_elsewhere(analyser: Analyser, function: Function) -> bool:
 
 
 def is_run_by_optimizer(analyser: Analyser, function: Function) -> bool:
-    """Whether one call of an optimizer's step runs the function, as LBFGS does many times: ``optimizer.step(closure)``
-    outside of loops."""
+    """Whether one call of an optimizer's step outside of loops runs the function many times, as LBFGS does with many
+    iterations a step: ``optimizer.step(closure)``. Other optimizers run a closure once or twice."""
     for caller, record in analyser.facts.calls_of(function):
         call = call_at(caller.function.body, record.at)
-        given = call.passed if call is not None and not record.counts else ()
-        names = {text(arg).rpartition(".")[2] for arg in given if isinstance(arg, ir.Name | ir.Attr)}
-        if call is not None and isinstance(call.func, ir.Attr) and call.func.name == "step" and function.name in names:
+        if call is None or record.counts or not isinstance(call.func, ir.Attr) or call.func.name != "step":
+            continue
+        names = {text(arg).rpartition(".")[2] for arg in call.passed if isinstance(arg, ir.Name | ir.Attr)}
+        if function.name in names and _runs_many(caller.module, text(call.func.value).rpartition(".")[2]):
             return True
     return False
+
+
+def _runs_many(module: Module, optimizer: str) -> bool:
+    """Whether a file makes an optimizer of a name that runs its closure many times in one step."""
+    made = (
+        one.value
+        for function in functions_of(module)
+        for one in walk_statements(function.body, into_definitions=False)
+        if isinstance(one, ir.Assign) and isinstance(one.value, ir.Call) and last_name(one.value.func) == "LBFGS"
+        if any(text(target).rpartition(".")[2] == optimizer for target in one.targets)
+    )
+    limits = (argument(one, 2, "max_iter") for one in made)
+    return any(
+        limit is not None
+        and not (isinstance(limit, ir.Const) and isinstance(limit.value, int) and limit.value <= FEW_RUNS)
+        for limit in limits
+    )
 
 
 def goes_on(held: LoopState) -> bool:

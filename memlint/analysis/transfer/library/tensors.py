@@ -175,8 +175,8 @@ def _of_tree(fn: FunctionState, state: State, method: _Method, inputs: list[V]) 
     if name == "sample":
         fn.used |= receiver.src
         drawn = cut(receiver)  # a sample of a distribution has no graph (that of rsample() has one)
-        # a class's number for each row
-        return drawn.but(size=SAMPLE) if {ref.name for ref in receiver.refs} == {"Categorical"} else drawn
+        one_a_row = not args and not words and {ref.name for ref in receiver.refs} == {"Categorical"}
+        return drawn.but(size=SAMPLE) if one_a_row else drawn  # a class's number
     if name in _OR_ELSE and args and isinstance(args[0].const, str):
         receiver = member_of_output(fn, receiver, args[0].const)
     # a batch or a model's output: a method returns tensors like the others, possibly on another device
