@@ -22,6 +22,12 @@ class Center(nn.Module):
         super().__init__()
         self.mean = torch.zeros(width)
 
+    def shifted(self, x):
+        return x - self.mean
+
+    def doubled(self, x):
+        return 2 * x
+
     def forward(self, x):
         {statement}
         return {result}
@@ -68,6 +74,8 @@ ANEW = "mean = (1 - rate) * mean + rate * x.mean(0)"
         ("return (1 - rate) * mean + rate * x.detach().mean(0)", ONE, "x", False),
         # the next backward would run through the state, and raise: other code must cut it
         (f"{ANEW}\n    return mean", ONE, "x - self.mean", False),
+        (f"{ANEW}\n    return mean", ONE, "self.shifted(x)", False),
+        (f"{ANEW}\n    return mean", ONE, "self.doubled(x)", True),
         ("return torch.tanh(mean + x.mean(0))", ONE, "x - self.mean", False),
         ("return x, mean", TWO, "y", False),
     ],

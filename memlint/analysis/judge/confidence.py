@@ -20,7 +20,7 @@ from memlint.analysis.judge.judged_runs import unguarded_module
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls, dotted, expressions, walk_statements
+from memlint.analysis.syntax.syntax import calls, dotted, expressions, walk_expression, walk_statements
 from memlint.analysis.transfer.heap import is_stream, stream_of
 from memlint.analysis.transfer.library.feeding import cuts_rows, gives_loaders, names_source
 from memlint.analysis.transfer.stores.class_places import MADE
@@ -134,11 +134,24 @@ def would_raise(summary: Summary, store: Store, value: Value) -> bool:
 
 
 def _is_read_behind(summary: Summary, store: Store) -> bool:
-    """Whether code behind a store reads the place."""
+    """Whether code behind a store reads the place, or calls a method of the object that does."""
+    function = summary.function
+    behind = [expr for one in walk_statements(function.body) if one.at > store.site.at for expr in expressions(one)]
+    if any(mentions(expr, store.place_text) for expr in behind):
+        return True
+    attribute = store.place_text.removeprefix(f"{function.own_name}.")
+    called = (
+        summary.analyser.program.method(function.cls, part.func.name)
+        for expr in behind
+        for part in walk_expression(expr)
+        if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr)
+        if text(part.func.value) == function.own_name
+    )
     return any(
-        mentions(expr, store.place_text)
-        for one in walk_statements(summary.function.body)
-        if one.at > store.site.at
+        mentions(expr, f"{method.own_name}.{attribute}")
+        for method in called
+        if method is not None
+        for one in walk_statements(method.body)
         for expr in expressions(one)
     )
 
