@@ -7,7 +7,21 @@ from collections.abc import Iterator
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Summary
-from memlint.sdk.syntax import bodies, dotted, ir, is_false, last_name, parts, text, walk_statements
+from memlint.sdk.syntax import (
+    bodies,
+    calls,
+    dotted,
+    ir,
+    is_false,
+    is_true,
+    last_name,
+    loops_around,
+    parts,
+    text,
+    walk_expression,
+    walk_statements,
+    with_lambdas,
+)
 from memlint.sdk.values import MODULE, OFF, ModelRun
 
 from .rule import IneffectiveFreeze
@@ -31,9 +45,9 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[IneffectiveFreeze]:
     for assignment, network in _assignments(analyser, summary, summary.function.body, ()):
         target = assignment.targets[0]
         assert isinstance(target, ir.Attr)
-        if _is_used_otherwise(analyser, summary, target, network):
+        if _is_used_otherwise(analyser, summary, target):
             continue
-        run = next(_runs(analyser, summary, network), None)
+        run = next(_runs(analyser, summary, network, assignment.at), None)
         if run is not None:
             yield IneffectiveFreeze(
                 site=summary.site(assignment.at),
@@ -97,45 +111,62 @@ def _is_module(analyser: Analyser, summary: Summary, place: str) -> bool:
     return of_self and cls is not None and analyser.attribute(cls, rest).is_only(MODULE)
 
 
-def _is_used_otherwise(analyser: Analyser, summary: Summary, target: ir.Attr, network: str) -> bool:
-    """Whether the function or its class also freezes the network by what has an effect, or reads the attribute that is
-    assigned."""
+def _is_used_otherwise(analyser: Analyser, summary: Summary, target: ir.Attr) -> bool:
+    """Whether the file also freezes networks by what has an effect, or something reads the attribute that is assigned:
+    who sets both may know that only one of them counts."""
     if analyser.methods_named(target.name, summary.function):
         return True
-    cls = summary.function.cls
-    written = text(target)
-    for body in [summary.function.body] if cls is None else [method.body for method in cls.methods.values()]:
-        targets = {id(one) for item in walk_statements(body) if isinstance(item, ir.Assign) for one in item.targets}
-        for part in parts(body):
-            reads = isinstance(part, ir.Attr) and id(part) not in targets and text(part) == written
-            if reads or (isinstance(part, ir.Call) and _FREEZING.search(last_name(part.func))):
-                return True
-        for loop in walk_statements(body):
-            if isinstance(loop, ir.For) and text(loop.iter).startswith(f"{network}.") and _freezes(loop):
-                return True
-    return False
+    read = {dotted(target), f"self.{target.name}"}
+    return any(_freezes(body) or _reads(body, read) for body in summary.module.bodies)
 
 
-def _freezes(loop: ir.For) -> bool:
-    """Whether a loop over parameters sets what torch reads."""
-    taken = last_name(loop.iter.func) if isinstance(loop.iter, ir.Call) else ""
-    return taken in _PARAMETERS and any(
-        isinstance(one, ir.Assign) and any(isinstance(to, ir.Attr) and to.name == "requires_grad" for to in one.targets)
-        for one in walk_statements(loop.body)
+def _reads(body: tuple[ir.Stmt, ...], places: set[str]) -> bool:
+    """Whether a body reads one of the attributes, or names it in a string (``getattr(net, "requires_grad", True)``)."""
+    targets = {id(one) for item in walk_statements(body) if isinstance(item, ir.Assign) for one in item.targets}
+    names = {place.rpartition(".")[2] for place in places}
+    return any(
+        (isinstance(part, ir.Attr) and id(part) not in targets and dotted(part) in places)
+        or (isinstance(part, ir.Const) and part.value in names)
+        for part in with_lambdas(parts(body, into_definitions=True))
     )
 
 
-def _runs(analyser: Analyser, summary: Summary, network: str) -> Iterator[ModelRun]:
-    """The recorded runs of a network or of one that holds it: in this function, and for an attribute of ``self`` in the
-    methods of its class."""
+def _freezes(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a body freezes by a call, or in a loop that sets what torch reads."""
+    for call in calls(body, into_definitions=True):
+        name = last_name(call.func)
+        by_default = not call.passed and name != "requires_grad_"
+        if _FREEZING.search(name) and (by_default or not all(map(is_true, call.passed))):
+            return True
+    return any(isinstance(loop, ir.For) and _freezes_parameters(loop) for loop in walk_statements(body))
+
+
+def _freezes_parameters(loop: ir.For) -> bool:
+    """Whether a loop, over what are no modules, turns requires_grad of its variable off."""
+    if isinstance(loop.iter, ir.Call) and last_name(loop.iter.func) in _MODULES:
+        return False
+    members = {dotted(part) for part in walk_expression(loop.target)}
+    return any(
+        isinstance(to, ir.Attr) and to.name == "requires_grad" and dotted(to.value) in members
+        for one in walk_statements(loop.body)
+        if isinstance(one, ir.Assign) and not is_true(one.value)
+        for to in one.targets
+    )
+
+
+def _runs(analyser: Analyser, summary: Summary, network: str, at: int) -> Iterator[ModelRun]:
+    """The recorded runs of a network or of one that holds it: in this function, after an assignment to it or in a loop
+    around that, and for an attribute of ``self`` in the methods of its class."""
     cls = summary.function.cls
     own = cls is not None and network.startswith(f"{summary.function.own_name}.")
     others = [analyser.summary(method) for method in cls.methods.values()] if own and cls is not None else []
+    rounds = loops_around(summary.function.body, at)
+    first = min([at, *(loop.at for loop in rounds)])
     for inner in (summary, *(one for one in others if one is not None and one is not summary)):
         if analyser.facts.modes.of(inner.function) == OFF:
             continue
         for run in inner.runs.values():
-            if run.grad & ~OFF and _concerns(run, network):
+            if run.grad & ~OFF and _concerns(run, network) and (inner is not summary or run.site.at > first):
                 yield run
 
 

@@ -32,6 +32,7 @@ def evaluate(model, loader, half, pick):
         ('torch.no_grad() and torch.autocast("cuda")', ["MEM203"]),
         ("inference_mode() and timer(loader) as shown", ["MEM203"]),
         ('no_grad() and inference_mode() and autocast("cuda")', ["MEM203"]),
+        ('no_grad() and autocast("cuda") and timer(loader) as shown', ["MEM203"]),
         ("no_grad() and half", ["MEM203"]),
         # the last one is a guard
         ("no_grad() and inference_mode()", []),
@@ -40,6 +41,8 @@ def evaluate(model, loader, half, pick):
         # the first one is true
         ("no_grad() or half", []),
         ('no_grad(), autocast("cuda")', []),
+        # the block has a guard of its own
+        ('no_grad() and autocast("cuda"), inference_mode()', []),
         # a guard on one side only: a default
         ("half or no_grad()", []),
         ("half or quiet()", ["MEM201"]),
@@ -67,6 +70,7 @@ def step(model, decoder, x, y, optimizer, criterion):
         ("model.eval(); out = model(x)", "return out.argmax(1).cpu()", ["MEM203"]),
         # not known to be a network
         ("out = decoder.step(x)", "return out", ["MEM203"]),
+        ("with torch.no_grad(): out = decoder.step(x)".replace(": ", ":\n            "), "return out", []),
         ("out = decoder.step(x)", "criterion(out, y).backward(); optimizer.step(); optimizer.zero_grad()", []),
     ],
 )
@@ -91,3 +95,34 @@ def evaluate(model, loader):
 
 def test_a_hidden_guard_is_not_meant_for_what_follows_its_block(tmp_path: Path) -> None:
     assert sorted(found(tmp_path, AFTER)) == ["MEM201", "MEM203"]
+
+
+PHASES = """
+import contextlib
+import torch
+
+
+def run(model, loader, criterion, optimizer, train):
+    total = 0.0
+    with {context}:
+        for x, y in loader:
+            loss = criterion(model(x.cuda()), y.cuda())
+            if train:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            total += loss
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("context", "codes"),
+    [
+        ("not train and torch.no_grad() or contextlib.nullcontext()", ["MEM101"]),
+        ("contextlib.nullcontext() if train else torch.no_grad()", ["MEM101"]),
+        ("torch.no_grad() or contextlib.nullcontext()", []),
+    ],
+)
+def test_a_guard_that_a_flag_chooses(tmp_path: Path, context: str, codes: list[str]) -> None:
+    assert found(tmp_path, PHASES.replace("{context}", context)) == codes

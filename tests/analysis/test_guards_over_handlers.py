@@ -35,8 +35,12 @@ GUARDED = f"with torch.no_grad(): {RUN}"
         # an asynchronous generator
         ("@torch.no_grad()", "async def", RUN.replace("return", "yield"), ["MEM203"]),
         # not known to be a network
-        ('@app.post("/predict")\n@torch.no_grad()', "async def", "return image.serve()", ["MEM203"]),
+        ('@app.post("/predict")\n@torch.no_grad()', "async def", "return image.serve()", []),
+        ('@torch.no_grad()\n@app.post("/predict")', "def", "return image.serve()", []),
         ("@torch.no_grad()", "async def", "return image.serve()", []),
+        # what runs the coroutine to its end under the guard
+        ("@torch.no_grad()\n@guarded", "async def", RUN, []),
+        ("@guarded\n@torch.no_grad()", "async def", RUN, ["MEM203"]),
         ("@torch.no_grad()", "async def", GUARDED, []),
         ("@torch.no_grad()", "def", RUN, []),
         ("@torch.enable_grad()", "async def", GUARDED, []),
@@ -56,6 +60,12 @@ GUARDED = f"with torch.no_grad(): {RUN}"
 def test_a_guard_over_a_handler(tmp_path: Path, decorators: str, define: str, body: str, codes: list[str]) -> None:
     text = SERVER.replace("{decorators}", decorators).replace("{define}", define).replace("{body}", body)
     assert found(tmp_path, text) == codes
+
+
+@pytest.mark.parametrize("freeze", ["net.requires_grad_(False)", "for p in net.parameters(): p.requires_grad = False"])
+def test_a_network_that_is_frozen(tmp_path: Path, freeze: str) -> None:
+    text = SERVER.replace("net.eval()", f"net.eval()\n{freeze}").replace("{decorators}", "@torch.no_grad()")
+    assert found(tmp_path, text.replace("{define}", "async def").replace("{body}", RUN)) == []
 
 
 STEP = """

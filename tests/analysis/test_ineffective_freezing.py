@@ -50,6 +50,32 @@ OF_PARAMETERS = "for p in self.backbone.parameters(): p."
         ("self.backbone.fc.weight.requires_grad = False", "x = self.backbone(x)", []),
         ("self.scale = nn.Parameter(torch.ones(1)); self.scale.requires_grad = False", "x = self.backbone(x)", []),
         ("self.backbone.requires_grad = False; outside.freeze(self.backbone)", "x = self.backbone(x)", []),
+        ("self.backbone.requires_grad = False; torch.ones(2).requires_grad_()", "x = self.backbone(x)", ["MEM203"]),
+        # by another way to the parameters
+        (
+            "self.backbone.requires_grad = False\n"
+            "        for n, p in self.named_parameters(): p.requires_grad = 'head' in n",
+            "x = self.backbone(x)",
+            [],
+        ),
+        (
+            "self.backbone.requires_grad = False; ps = [*self.backbone.parameters()]\n"
+            "        for p in ps: p.requires_grad = False",
+            "x = self.backbone(x)",
+            [],
+        ),
+        (
+            "for m in self.backbone.children():\n            m.requires_grad = False\n"
+            "            for p in m.parameters(): p.requires_grad = False",
+            "x = self.backbone(x)",
+            [],
+        ),
+        (
+            "self.backbone.requires_grad = False\n"
+            "        for p in self.backbone.parameters(): setattr(p, 'requires_grad', False)",
+            "x = self.backbone(x)",
+            [],
+        ),
         # nothing is recorded
         ("self.backbone.requires_grad = False", "with torch.no_grad(): x = self.backbone(x)", []),
         # the program reads the attribute
@@ -97,6 +123,35 @@ def test_what_should_freeze_the_network_of_a_training_step(
     tmp_path: Path, freeze: str, loss: str, codes: list[str]
 ) -> None:
     assert found(tmp_path, STEP.replace("{freeze}", freeze).replace("{loss}", loss)) == codes
+
+
+TRAINED = """
+import torch
+
+
+def train(net, loader, criterion, optimizer):
+    for x, y in loader:
+        loss = criterion(net(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    net.requires_grad = False
+"""
+
+
+def test_a_network_that_runs_before_it_should_be_frozen(tmp_path: Path) -> None:
+    assert found(tmp_path, TRAINED) == []
+
+
+@pytest.mark.parametrize("way", ["def", "class"])
+def test_another_function_or_class_of_the_file_that_freezes_the_part(tmp_path: Path, way: str) -> None:
+    freeze = "for p in net.backbone.parameters():\n            p.requires_grad = False\n"
+    code = {
+        "def": f"\ndef optimizer_of(net):\n    if net:\n        {freeze}",
+        "class": f"\nclass Frozen(Classifier):\n    def __init__(net):\n        super().__init__(5)\n        {freeze}",
+    }[way]
+    network = CLASSIFIER.replace("{freeze}", "self.backbone.requires_grad = False")
+    assert found(tmp_path, network.replace("{run}", "x = self.backbone(x)") + code) == []
 
 
 EVALUATE = """

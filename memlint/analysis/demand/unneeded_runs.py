@@ -59,7 +59,7 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
         or context_mode(analyser, summary, run.module, "frozen") is not None
     ):
         return False
-    return used_up(analyser, summary, marks, of_gradients=True) and not _freezes(summary, run)
+    return used_up(analyser, summary, marks, of_gradients=True) and not may_freeze(summary, run)
 
 
 def is_differentiated(summary: Summary, marks: AbstractSet[Source]) -> bool:
@@ -95,7 +95,7 @@ _TOGGLES = frozenset({"toggle_optimizer", "toggle_model", "optimizer_idx"})
 _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 
 
-def _freezes(summary: Summary, run: ModelRun) -> bool:
+def may_freeze(summary: Summary, run: ModelRun) -> bool:
     """Whether the file turns requires_grad off anywhere, as a helper may do so for the run's network. Code of this
     function that names another network does not count if the function also trains the run's network."""
     names = summary.module.names

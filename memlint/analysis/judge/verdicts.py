@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
+from memlint.analysis.demand.unneeded_runs import may_freeze
 from memlint.analysis.domain.events import Carry, Event, How, Loop, Place, Retain, Step
 from memlint.analysis.domain.summary.effects import ModelRun, Store
 from memlint.analysis.domain.summary.summary import Summary
@@ -70,7 +71,8 @@ def judge(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[Ev
             _note(kept, verdict.run.node, keeper)
     calls = list(model_calls(analyser, summary, verdicts, kept))
     small = functools.partial(is_small, analyser, summary)
-    yield from fixes.with_places(analyser, summary, inert_guards.guards(analyser, summary, calls, small))
+    frozen = functools.partial(may_freeze, summary)
+    yield from fixes.with_places(analyser, summary, inert_guards.guards(analyser, summary, calls, small, frozen))
     yield from events
 
 

@@ -290,7 +290,6 @@ def _with(fn: FunctionState, state: State, statement: ir.With) -> State | None:
     flag: ir.Expr | None = None
     for item in statement.items:
         grad, value = entered_grad(fn, state, item.context)
-        inert_guards.note_unentered(fn, state, item.context, grad)
         if grad is not None:
             inert_guards.note_block(fn, statement, state.grad, grad)
             state.grad = grad
@@ -299,6 +298,7 @@ def _with(fn: FunctionState, state: State, statement: ir.With) -> State | None:
                 flag = switch_of(item.context) or flag
         if item.target is not None:
             assign(fn, state, item.target, value, None)
+    inert_guards.note_unentered(fn, state, statement, before)
     outer_returns = len(fn.returns)
     flag = flag if state.grad == ON | OFF else None
     if flag is not None:

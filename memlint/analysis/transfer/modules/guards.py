@@ -80,10 +80,10 @@ def _entered(fn: FunctionState, func: V, context: ir.Call, value: V, state: Stat
 
 def _of_operands(fn: FunctionState, state: State, context: ir.BoolOp) -> int | None:
     """The grad mode of one of two context managers. Every guard is true, so ``guard and other`` enters the other one
-    alone, and ``guard or other`` the guard."""
+    alone, and ``guard or other`` the guard; ``flag and guard or other`` may enter either."""
     if context.op == "and":
         return entered_grad(fn, state, context.right)[0]
-    if is_guard(fn, fn.function, context.left):
+    if not isinstance(context.left, ir.BoolOp) and is_guard(fn, fn.function, context.left):
         return entered_grad(fn, state, context.left)[0]
     return _either(fn, state, context.left, context.right)
 
@@ -269,13 +269,16 @@ _REGISTERS = frozenset({"route", "api_route", "get", "post", "put", "delete", "p
 
 def inert_decorators(summary: Summary, function: Function) -> list[tuple[ir.Expr, GuardKind]]:
     """The guards among the decorators under which the body never runs: the call of a coroutine function that they cover
-    only makes the coroutine, and a route registers the function that it gets, without the guards above it."""
-    kind: GuardKind = "async"
+    only makes the coroutine, unless a decorator between them runs it to its end, and a route registers the function
+    that it gets, without the guards above it."""
     above = function.decorators
-    if not isinstance(function.node, ir.FunctionDef) or not function.node.is_async:
-        routes = [at for at, item in enumerate(above) if is_route(item)]
-        kind, above = "route", above[: routes[-1]] if routes else ()
-    return [(item, kind) for item in above if is_guard(summary, function, item)]
+    guards = [is_guard(summary, function, item) for item in above]
+    routes = [is_route(item) for item in above]
+    if isinstance(function.node, ir.FunctionDef) and function.node.is_async:
+        others = [at for at in range(len(above)) if not guards[at] and not routes[at]]
+        first = others[-1] + 1 if others else 0
+        return [(item, "async") for at, item in enumerate(above) if at >= first and guards[at]]
+    return [(item, "route") for at, item in enumerate(above) if guards[at] and any(routes[at:])]
 
 
 def is_route(decorator: ir.Expr) -> bool:

@@ -19,7 +19,7 @@ from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import last_name, parts, parts_of, walk_expression, walk_statements, way_to
-from memlint.analysis.transfer.modules.guards import inert_decorators, is_guard, is_route
+from memlint.analysis.transfer.modules.guards import inert_decorators, is_guard
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ _PREPARES = frozenset({
     "tuple",
 })  # fmt: skip
 
+
+_Asks = Callable[[ModelRun], bool]
 
 #: the first release that ignores volatile
 _LAST_VOLATILE = (0, 4)
@@ -98,12 +100,19 @@ def note_volatile(fn: FunctionState, state: State, expr: ir.Call, flag: V) -> No
         fn.notes.inert[expr.at] = ("volatile", "volatile=True")
 
 
-def note_unentered(fn: FunctionState, state: State, context: ir.Expr, inside: int | None) -> None:
-    """Record ``with torch.no_grad() and other:``, which enters the other context manager alone."""
-    if not isinstance(context, ir.BoolOp) or context.op != "and" or OFF in (state.grad, inside):
-        return
-    if is_guard(fn, fn.function, context.left):
-        fn.notes.inert[context.at] = ("and", text(context))
+def note_unentered(fn: FunctionState, state: State, statement: ir.With, before: int) -> None:
+    """Record ``with torch.no_grad() and other:``, which enters the other context manager alone, unless grad mode is
+    off in the block."""
+    for item in statement.items if OFF not in (before, state.grad) else ():
+        if _hides_guard(fn, item.context):
+            fn.notes.inert[item.context.at] = ("and", text(item.context))
+
+
+def _hides_guard(fn: FunctionState, context: ir.Expr) -> bool:
+    """Whether an operand before the last one of ``… and …`` is a guard."""
+    if not isinstance(context, ir.BoolOp) or context.op != "and":
+        return False
+    return is_guard(fn, fn.function, context.left) or _hides_guard(fn, context.left)
 
 
 def note_block(fn: FunctionState, statement: ir.With, before: int, inside: int) -> None:
@@ -119,7 +128,7 @@ def _is_followed_by_a_block(summary: Summary, at: int) -> bool:
 
 
 def guards(
-    analyser: Analyser, summary: Summary, calls: Sequence[ModelCall], is_small: Callable[[ModelRun], bool]
+    analyser: Analyser, summary: Summary, calls: Sequence[ModelCall], is_small: _Asks, is_frozen: _Asks
 ) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each with the guard that was meant for it."""
     cls = summary.function.cls
@@ -130,7 +139,7 @@ def guards(
         yield from _over_class(analyser, summary, cls, over)
     inert = summary.notes.inert
     inert = inert if inert and analyser.facts.modes.of(summary.function) != OFF else {}
-    above = list(_over_function(analyser, summary, is_small))
+    above = list(_over_function(analyser, summary, is_small, is_frozen))
     yield from above
     over = over or (above[0].text if above else "")
     newest = analyser.program.project.newest_torch
@@ -140,7 +149,7 @@ def guards(
             continue
         if kind == "bare" and _is_followed_by_a_block(summary, at):
             continue
-        missed = _is_missed(summary, at, last_ordinal(_block_at(summary, at))) if kind == "and" else True
+        missed = _is_missed(summary, at, _end_of(summary, at, kind)) if kind == "and" else True
         if missed is False:
             continue
         yield Guard(
@@ -178,13 +187,13 @@ def guards(
         yield msgspec.structs.replace(call, guard="a guard that ends before it")
 
 
-def _over_function(analyser: Analyser, summary: Summary, is_small: Callable[[ModelRun], bool]) -> Iterator[Guard]:
+def _over_function(analyser: Analyser, summary: Summary, is_small: _Asks, is_frozen: _Asks) -> Iterator[Guard]:
     """The guards over a function under which its body does not run."""
     found = inert_decorators(summary, summary.function) if summary.function.decorators else []
-    missed = _is_missed(summary, -math.inf, math.inf) if found else False
-    if missed is None and not any(map(is_route, summary.function.decorators)):
-        return  # a coroutine that only moves tensors
-    if missed is False or analyser.facts.modes.of(summary.function) == OFF:
+    # one that runs no known network may only move tensors, or serve another framework
+    if not found or not _is_missed(summary, -math.inf, math.inf) or all(map(is_frozen, summary.runs.values())):
+        return
+    if analyser.facts.modes.of(summary.function) == OFF:
         return
     for item, kind in found:
         yield Guard(
@@ -192,8 +201,7 @@ def _over_function(analyser: Analyser, summary: Summary, is_small: Callable[[Mod
             function=summary.function.qual,
             kind=kind,
             text=f"@{text(item)}",
-            certainty="medium" if missed is None else "high",
-            small=missed is None or _runs_small(summary, is_small),
+            small=_runs_small(summary, is_small),
         )
 
 
@@ -210,16 +218,17 @@ def _block_at(summary: Summary, at: int) -> ir.With:
 
 def _is_missed(summary: Summary, at: float, last: float) -> bool | None:
     """Whether a model runs between two ordinals, and no backward reaches its graph. None if no code there is known to
-    be a model, and the function has no backward."""
+    be a model, none of it is guarded, and the function has no backward."""
     runs = [run for run in summary.runs.values() if at < run.site.at <= last]
     if not runs and not any(at < site <= last for site in summary.notes.models):
-        return False if summary.backwards or summary.notes.blind_backward else None
+        guarded = any(at < block <= last for block in summary.notes.blocks)
+        return False if guarded or summary.backwards or summary.notes.blind_backward else None
     return any(
         run.grad & (AMBIENT | ON) and not any(run.node in reached for reached, *_ in summary.backwards) for run in runs
     )
 
 
-def _runs_small(summary: Summary, is_small: Callable[[ModelRun], bool]) -> bool:
+def _runs_small(summary: Summary, is_small: _Asks) -> bool:
     """Whether all networks that a function runs save little, or it runs none."""
     return summary.notes.models.keys() <= summary.runs.keys() and all(map(is_small, summary.runs.values()))
 
