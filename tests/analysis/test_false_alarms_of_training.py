@@ -1368,17 +1368,19 @@ class Policy(nn.Module):
 
 def play(env, steps):
     policy, state, rewards = Policy().cuda(), env.reset(), []
-    for _ in range(steps):
+    for {step} in range(steps):
         {part}, action = policy(torch.as_tensor(state).cuda())
-        state, reward, _ = env.step(action.item())
+        state, reward, {rest} = env.step(action.item())
         rewards.append(reward)
     return rewards
 """
 
 
-@pytest.mark.parametrize("part", ["_", "chances"])
-def test_a_part_that_is_bound_anew_may_have_the_graph(tmp_path: Path, part: str) -> None:
-    assert {one for one, _ in said(tmp_path, train=PLAYED.format(part=part))} == {"MEM201"}
+@pytest.mark.parametrize(
+    ("step", "part", "rest"), [("_", "_", "_"), ("_", "chances", "_"), ("i", "_", "_"), ("_", "_", "done")]
+)
+def test_a_part_that_is_bound_anew_may_have_the_graph(tmp_path: Path, step: str, part: str, rest: str) -> None:
+    assert {one for one, _ in said(tmp_path, train=PLAYED.format(step=step, part=part, rest=rest))} == {"MEM201"}
 
 
 ACTOR = """

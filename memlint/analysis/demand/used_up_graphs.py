@@ -80,12 +80,7 @@ def is_dropped(summary: Summary, run: ModelRun) -> bool:
 
 def _is_read(body: tuple[ir.Stmt, ...], name: str) -> bool:
     """Whether a body reads a variable, in a definition inside it as well."""
-    return any(
-        reads_any(expr, {name})
-        for statement in walk_statements(body)
-        for expr in expressions(statement)
-        if not any(expr is target for target in _bound(statement))
-    )
+    return any(reads_any(expr, {name}) for statement in walk_statements(body) for expr in _read_in(statement))
 
 
 def _bound(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
@@ -108,25 +103,31 @@ def _is_unpacked_without_graph(summary: Summary, run: ModelRun, marks: AbstractS
     if own is None or summary.last is None:
         return False
     env = summary.last.env
-    held = {
+    held = _rebound(summary.function.body, own) | {
         name
         for name in names_bound_by(own)
         if name not in env or marks & summary.graphs.closure(tensors_within(summary, summary.last, env[name]).src)
     }
-    read = any(reads_any(expr, held) for one in statements if one is not own for expr in expressions(one))
-    return (bool(held) or _is_lost(summary.function.body, own)) and not read
+    read = any(reads_any(expr, held) for one in statements if one is not own for expr in _read_in(one))
+    return bool(held) and not read
 
 
-def _is_lost(body: tuple[ir.Stmt, ...], own: ir.Assign) -> bool:
-    """Whether a part is bound anew after the statement that unpacks, and not from itself: ``_, action = policy(state)``
-    before ``state, reward, _ = env.step(action)``. What it held is unknown then."""
-    names = names_bound_by(own)
-    return any(
-        name in names and not any(reads_any(expr, {name}) for expr in expressions(one) if expr not in targets(one))
+def _read_in(statement: ir.Stmt) -> list[ir.Expr]:
+    """The expressions of a statement, the variables that it binds left out."""
+    bound = [one for one in _bound(statement) if isinstance(one, ir.Name | ir.Display)]
+    return [expr for expr in expressions(statement) if not any(expr is one for one in bound)]
+
+
+def _rebound(body: tuple[ir.Stmt, ...], own: ir.Assign) -> set[str]:
+    """The parts that are bound anew after the statement that unpacks, and not from themselves: ``_, action =
+    policy(state)`` before ``state, reward, _ = env.step(action)``. What they held is unknown then."""
+    return {
+        name
         for block, number in way_to(body, own.at)
         for one in walk_statements(block[number + 1 :], into_definitions=False)
-        for name in names_bound_by(one)
-    )
+        for name in names_bound_by(own) & names_bound_by(one)
+        if not any(reads_any(expr, {name}) for expr in _read_in(one))
+    }
 
 
 def _is_given_back(run: ModelRun) -> bool:
