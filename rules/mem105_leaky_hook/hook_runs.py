@@ -18,9 +18,11 @@ from memlint.sdk.syntax import (
     under_calls,
     walk_expression,
     walk_statements,
+    way_to,
 )
 from memlint.sdk.values import OFF, LoopState
 
+from .hook_conditions import may_be_skipped
 from .hook_places import Place
 
 #: how many levels of callers are followed
@@ -254,13 +256,15 @@ def loop_of_object(analyser: Analyser, summary: Summary, owner: str) -> Found | 
 
 
 def _run_by(method: Function, held_as: set[str]) -> ir.Call | None:
-    """The call by which a method other than the constructor runs the module that an attribute holds."""
+    """The call by which a method other than the constructor runs, each time, the module that an attribute holds."""
     if method.name == "__init__" or held_as.isdisjoint(method.names):
         return None
-    by_attribute = ((call, call.func) for call in calls(method.body))
-    return next(
-        (call for call, func in by_attribute if _is_attribute_of(func, method.own_name) and func.name in held_as), None
-    )
+    for call in calls(method.body):
+        if _is_attribute_of(call.func, method.own_name) and call.func.name in held_as:
+            around = (block[number] for block, number in way_to(method.body, call.at))
+            if not any(isinstance(one, ir.If) and not one.orelse for one in around):
+                return None if may_be_skipped(method.body, call.at) else call
+    return None
 
 
 def _is(expr: ir.Expr, name: str) -> bool:

@@ -152,6 +152,11 @@ class Watcher:
     def __call__(self, x):
         return self.network(x)
 
+    def peek(self, x):
+        if not self.kept:
+            self.network(x)
+        return x.shape
+
     def shown(self, x):
         return self.kept, x.shape
 
@@ -186,6 +191,7 @@ OWN = "for x in loader:\n            self.network(x.cuda())"
         # the loop does not run the network, or runs another one
         ("", APPENDS, "pass", "for x in loader:\n        print(watcher.shown(x))", []),
         ("", APPENDS, "pass", "for x in loader:\n        print(x, watcher)", []),
+        ("", APPENDS, "pass", "for x in loader:\n        print(watcher.peek(x))", []),
         ("", APPENDS, f"self.network = self.network.head\n        {OWN}", "watcher.watch(loader)", []),
     ],
 )
