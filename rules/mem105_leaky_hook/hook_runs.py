@@ -48,6 +48,10 @@ _OF_NETWORKS = frozenset({"eval", "parameters", "named_parameters", "modules", "
 _THROUGH = frozenset({"list", "dict", "enumerate", "getattr", "zip", "reversed", "tuple", "tqdm"})
 
 
+#: functions that were examined, each with the parameter that is the module
+_Seen = set[tuple[tuple[str, str], str]]
+
+
 class Found(NamedTuple):
     """A loop that runs the module, whether autograd may record in it, and the last ordinal of it, or of the call that
     leads to it, in the function that adds the hook; None if it is in another function."""
@@ -193,9 +197,11 @@ def _records(summary: Summary, run: ir.Call) -> bool:
 
 
 def loop_of_callees(
-    analyser: Analyser, summary: Summary, name: str, at: int, end: int | None, depth: int
+    analyser: Analyser, summary: Summary, name: str, at: int, end: int | None, depth: int, seen: _Seen | None = None
 ) -> Found | None:
-    """The loop over data in a function that is called after an ordinal with the named module, and runs it there."""
+    """The loop over data in a function that is called after an ordinal with the named module, and runs it there. Each
+    function is examined once (``seen``)."""
+    seen = set() if seen is None else seen
     for record in sorted(summary.calls.values(), key=lambda one: one.at):
         function = analyser.function_at(record.callee) if record.at > at and (end is None or record.at < end) else None
         inner = analyser.summary(function)
@@ -203,11 +209,12 @@ def loop_of_callees(
         if function is None or inner is None or expr is None:
             continue
         for param in function.params:
-            if given_for(summary, function, expr, param.name) != name:
+            if (function.key, param.name) in seen or given_for(summary, function, expr, param.name) != name:
                 continue
+            seen.add((function.key, param.name))
             loop = loop_behind(inner, param.name, -1, None)
             if loop is None and depth < MAX_DEPTH:
-                loop = loop_of_callees(analyser, inner, param.name, -1, None, depth + 1)
+                loop = loop_of_callees(analyser, inner, param.name, -1, None, depth + 1, seen)
             if loop is not None:
                 return loop._replace(end=last_ordinal(ir.ExprStmt(expr.at, expr)))
     return None
@@ -301,9 +308,12 @@ def _begins(expr: ir.Expr, name: str) -> bool:
     return isinstance(expr, ir.Name) and expr.id == name
 
 
-def loop_of_callers(analyser: Analyser, summary: Summary, owner: str, depth: int) -> Found | None:
+def loop_of_callers(
+    analyser: Analyser, summary: Summary, owner: str, depth: int, seen: _Seen | None = None
+) -> Found | None:
     """The loop over data in a caller, or in what it calls, after the call, that runs what it passed for the parameter
-    ``owner``."""
+    ``owner``. Each function is examined once (``seen``)."""
+    seen = set() if seen is None else seen
     if depth >= MAX_DEPTH or summary.function.node is None:
         return None
     for caller, record in analyser.facts.calls_of(summary.function):
@@ -313,8 +323,8 @@ def loop_of_callers(analyser: Analyser, summary: Summary, owner: str, depth: int
             continue
         end = _removed_by_object(analyser, caller, summary.function, expr) if expr is not None else None
         loop = loop_behind(caller, given, record.at, end)
-        loop = loop or loop_of_callees(analyser, caller, given, record.at, end, 0)
-        loop = loop or (loop_of_callers(analyser, caller, given, depth + 1) if end is None else None)
+        loop = loop or loop_of_callees(analyser, caller, given, record.at, end, 0, seen)
+        loop = loop or (loop_of_callers(analyser, caller, given, depth + 1, seen) if end is None else None)
         if loop is not None:
             return loop._replace(end=None)
     return None
