@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -135,3 +137,25 @@ if __name__ == "__main__":
 )
 def test_a_function_runs_the_model(tmp_path: Path, before: str, behind: str, expected: bool) -> None:
     assert leaks(tmp_path, RUNS.format(before=before, behind=behind)) is expected
+
+
+def test_each_function_is_examined_once_in_the_search_for_a_loop(tmp_path: Path) -> None:
+    count, calls = 24, 8
+    lines = ["from torch import nn", "kept = []", "def note(module, args, out):", "    kept.append(out)"]
+    for place in range(count):
+        lines.append(f"def f{place}(net, x):")
+        lines += [f"    f{other % count}(net, x)" for other in range(place + 1, place + 1 + calls)]
+    lines += ["def start(net: nn.Module, x):", "    net.register_forward_hook(note)", "    f0(net, x)"]
+    (tmp_path / "case.py").write_text("\n".join(lines), "utf-8")
+    examined = 0
+
+    def count_examined(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal examined
+        examined += event == "call" and frame.f_code.co_name == "loop_behind"
+
+    threading.setprofile(count_examined)
+    try:
+        memlint.lint([tmp_path], isolated=True)
+    finally:
+        threading.setprofile(None)
+    assert 0 < examined <= count
