@@ -303,8 +303,7 @@ def _put_anew(summary: Summary, owner: ir.Expr) -> bool:
         return False
     return any(
         isinstance(target, ir.Attr) and target.name == shown[1] and dotted(target.value) == method.own_name
-        for one in summary.analyser.program.ancestors(cls)[0]
-        for method in one.methods.values()
+        for method in summary.analyser.program.methods(cls)
         if method.name != "__init__"
         for statement in walk_statements(method.body, into_definitions=False)
         if isinstance(statement, ir.Assign) and not dotted(under_calls(statement.value, ITSELF)).startswith(f"{own}.")

@@ -337,8 +337,7 @@ def _removed_by_object(analyser: Analyser, caller: Summary, callee: Function, ex
         return None
     removers = {
         method.name
-        for cls in analyser.program.ancestors(callee.cls)[0]
-        for method in cls.methods.values()
+        for method in analyser.program.methods(callee.cls)
         for call in calls(method.body)
         if isinstance(call.func, ir.Attr) and call.func.name == "remove" and not call.args
     }

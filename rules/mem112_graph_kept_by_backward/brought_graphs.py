@@ -79,8 +79,7 @@ def is_called(analyser: Analyser, summary: Summary, path: Path) -> bool:
     name = path.steps[0].lstrip(".") if len(path.steps) == 1 else ""
     return any(
         dotted(call.func) == f"{method.own_name}.{name}"
-        for one in analyser.program.ancestors(function.cls)[0]
-        for method in one.methods.values()
+        for method in analyser.program.methods(function.cls)
         for call in calls(method.body)
     )
 

@@ -216,8 +216,7 @@ def _is_read_in_training(analyser: Analyser, summary: Summary, cls: Class, name:
         method is not summary.function
         and any(isinstance(part, ir.Attr) and part.name == name for part in parts(method.body))
         and ((other := analyser.summary(method)) is None or bool(other.backwards))
-        for one in analyser.program.ancestors(cls)[0]
-        for method in one.methods.values()
+        for method in analyser.program.methods(cls)
     )
 
 
