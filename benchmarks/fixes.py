@@ -38,7 +38,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from memlint.engine.analysis import analyse_with_flow  # noqa: E402
 from memlint.engine.fixing.fixing import Fixed, run_and_fix  # noqa: E402
-from memlint.engine.fixing.passes import Mended, mend  # noqa: E402
+from memlint.engine.fixing.passes import Applied, apply_all  # noqa: E402
 from memlint.engine.options import Options, no_progress  # noqa: E402
 from memlint.engine.prepared import Prepared  # noqa: E402
 from memlint.engine.rules.selection import Overrides  # noqa: E402
@@ -260,9 +260,9 @@ def _way(folder: Path, way: str, paths: Sequence[str]) -> dict[str, Any]:
     copy = folder / way
     shutil.copytree(folder / "tree", copy, symlinks=True)
     texts: dict[str, tuple[str, str]] = {}
-    parts: list[tuple[Mended, Linted]] = []
+    parts: list[tuple[Applied, Linted]] = []
     for prepared in prepare(paths, options, no_progress):  # a tree may hold several projects
-        done, linted = _mended(prepared, options, unsafe)
+        done, linted = _applied(prepared, options, unsafe)
         parts.append((done, linted))
         for path, content in done.changed.items():
             (copy / path).write_bytes(content)
@@ -273,10 +273,10 @@ def _way(folder: Path, way: str, paths: Sequence[str]) -> dict[str, Any]:
     return _checked(parts, again, texts)
 
 
-def _mended(prepared: Prepared, options: Options, unsafe: bool) -> tuple[Mended, Linted]:
+def _applied(prepared: Prepared, options: Options, unsafe: bool) -> tuple[Applied, Linted]:
     project = prepared.found.project
     linted = _lint(prepared, project, options)
-    done = mend(
+    done = apply_all(
         project,
         linted,
         lambda one: _lint(prepared, one, options),
@@ -287,7 +287,9 @@ def _mended(prepared: Prepared, options: Options, unsafe: bool) -> tuple[Mended,
     return done, linted
 
 
-def _checked(parts: Sequence[tuple[Mended, Linted]], again: Fixed, texts: dict[str, tuple[str, str]]) -> dict[str, Any]:
+def _checked(
+    parts: Sequence[tuple[Applied, Linted]], again: Fixed, texts: dict[str, tuple[str, str]]
+) -> dict[str, Any]:
     wrong = [f"{path}: {what}" for path, both in texts.items() for what in harms(*both)]
     wrong += [f"{change.display}: a second run changes it" for change in again.changes]
     live = [one for _, linted in parts for one in linted.findings if one.suppressed is None]

@@ -245,7 +245,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 class FixResult(msgspec.Struct, frozen=True):
     """What `memlint.apply_fixes` gives. ``result``: what remains, as `memlint.lint` would say. ``fixed``: what was
-    mended, each as it was found. ``refused``: fixes that were tried and not made. ``changed``: the files that were
+    fixed, each as it was found. ``refused``: fixes that were tried and not made. ``changed``: the files that were
     written (or would be), as the findings name them. ``diff``: their changes as a unified diff, in the bytes of the
     files, as ``patch -p0`` takes it."""
 

@@ -63,7 +63,7 @@ def _unrepeated(summary: Summary, recording: Recording, statement: ir.Stmt, fact
     """Why the stored value does not accumulate; "" if something repeats the line."""
     around = recording.loops.get(statement.at, ())
     if not facts.loops:
-        return "nothing in sight repeats this line: there is no loop around it or around a call of the function"
+        return "nothing is known to repeat this line: there is no loop around it or around a call of the function"
     if around and len(facts.loops) == len(around) and not any(loop.counts for loop in around):
         return f"`{around[-1].loop.text}` runs over layers, steps or a few parts, and not over data"
     name = _local(summary, statement)

@@ -41,8 +41,8 @@ def regressions(
     ]
     if lasting:
         return lasting
-    mended = set(fixed)
-    fresh = _new([one for one in before if one not in mended], after, moves)
+    done = set(fixed)
+    fresh = _new([one for one in before if one not in done], after, moves)
     return [
         Regression(f"it would give {one.code} at {_place_before(one, moves)}", one)
         for one in fresh

@@ -49,7 +49,7 @@ class Hook(NamedTuple):
     model: int = 0
     #: by the method, the hook for which the framework keeps what each call of it returns, where a class has that hook
     collected: tuple[tuple[str, str], ...] = ()
-    #: the class is of the framework's own repository, so that the framework's calls are in sight
+    #: the class is of the framework's own repository, so that the framework's calls are read
     own: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Whether a file belongs to a package that other projects install: whoever uses it there is not in sight."""
+"""Whether a file belongs to a package that other projects install: its users there are unknown."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _statement(one: StatementFacts) -> Iterator[Text]:
     for loop in one.loops:
         yield Text.assemble(("  repeated by: ", "bold green"), loop)
     if not one.loops:
-        yield Text.assemble(("  repeated by: ", "bold green"), "nothing in sight")
+        yield Text.assemble(("  repeated by: ", "bold green"), "nothing known")
     for note in one.notes:
         yield Text.assemble(("  note: ", "bold green"), note)
     for value in one.values:

@@ -1,4 +1,4 @@
-"""A step of training that a library's users start: the loop is theirs, though nothing in sight repeats the step."""
+"""A step of training that a library's users start: the loop is theirs, though no loop is known to run it."""
 
 from __future__ import annotations
 

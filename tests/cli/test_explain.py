@@ -174,7 +174,7 @@ class Net(torch.nn.Module):
     "no loop": (
         "import torch\n\ndef run(x, kept):\n    kept.append(torch.nn.Linear(4, 1)(x))  # here\n",
         ["--rule", "MEM102"],
-        ["nothing in sight repeats this line"],
+        ["nothing is known to repeat this line"],
     ),
     "an unknown callee": (
         TRAIN.format(line="seen = summarise(x)"),

@@ -132,7 +132,7 @@ def test_a_summary_and_the_json_say_what_is_held_back(toy: Toy, capsys: Capture)
 
 
 STALE: list[tuple[str, list[str], dict[str, str | None], int]] = [
-    ("mended", ["."], {"a.py": "x = 1\n"}, 1),
+    ("fixed", ["."], {"a.py": "x = 1\n"}, 1),
     ("deleted", ["."], {"a.py": None}, 1),
     ("a comment took over", ["."], {"a.py": "leak(1)  # memlint: ignore[MEM901]\n"}, 1),
     ("not among the paths", ["b.py"], {"a.py": "x = 1\n"}, 0),

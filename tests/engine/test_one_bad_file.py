@@ -216,7 +216,7 @@ def test_a_mistake_in_a_fix_costs_the_fixes(project: Path, monkeypatch: pytest.M
     def fails(*_: Any, **__: Any) -> Any:
         raise ArithmeticError("a mistake")
 
-    monkeypatch.setattr("memlint.engine.fixing.fixing.mend", fails)
+    monkeypatch.setattr("memlint.engine.fixing.fixing.apply_all", fails)
     before = {path.name: path.read_text() for path in project.iterdir()}
     assert main([".", "--fix", "--no-cache"]) == 2
     out = capsys.readouterr().out

@@ -11,7 +11,7 @@ from runs import verified
 
 from memlint.engine.options import Options
 from memlint.verifier.comparing import sides
-from memlint.verifier.comparing.versions import another, as_it_is, mended
+from memlint.verifier.comparing.versions import another, as_it_is, with_fixes
 from memlint.verifier.probing.planning import probes
 from memlint.verifier.probing.targets import innermost_loops, same_loops
 from memlint.verifier.run import Program, locate, of_program, read
@@ -51,7 +51,7 @@ def run(**changes: Any) -> dict[str, Any]:
 def test_fixes_are_made_in_memory_and_loops_found_again(tmp_path: Path) -> None:
     one = program(tmp_path, EVALUATION)
     put_in = probes(one.texts, one.paths, of_program(one))
-    version = mended(one, put_in, Options(cwd=tmp_path, isolated=True))
+    version = with_fixes(one, put_in, Options(cwd=tmp_path, isolated=True))
     assert version is not None
     assert (tmp_path / "train.py").read_text() == EVALUATION
     (file,) = version.put_in.files
@@ -67,7 +67,7 @@ def test_one_fix_alone(tmp_path: Path) -> None:
     one = program(tmp_path, EVALUATION)
     put_in = probes(one.texts, one.paths, of_program(one))
     kept = next(finding for finding in of_program(one) if finding.code == "MEM102")
-    version = mended(one, put_in, Options(cwd=tmp_path, isolated=True), (kept.fingerprint,))
+    version = with_fixes(one, put_in, Options(cwd=tmp_path, isolated=True), (kept.fingerprint,))
     assert version is not None and version.fixed == (kept.fingerprint,)
     text = version.put_in.files[0].text
     assert text is not None and "detach" in text and "no_grad" not in text
@@ -75,7 +75,7 @@ def test_one_fix_alone(tmp_path: Path) -> None:
 
 def test_a_program_without_fixes_has_no_such_version(tmp_path: Path) -> None:
     one = program(tmp_path, "import torch\n\nfor step in range(3):\n    print(step)\n")
-    assert mended(one, probes(one.texts, one.paths, ()), Options(cwd=tmp_path, isolated=True)) is None
+    assert with_fixes(one, probes(one.texts, one.paths, ()), Options(cwd=tmp_path, isolated=True)) is None
 
 
 def test_another_script_is_without_the_findings_that_it_lacks(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_fixes_leave_alone_what_is_refuted(tmp_path: Path, capsys: Capture, monk
     assert main(["train.py", "--fix", "--unsafe-fixes", "--evidence", "proof.json", "--output-format", "concise"]) == 1
     out = capsys.readouterr().out
     after = (tmp_path / "train.py").read_text()
-    assert "kept.append(loss)\n" in after, "it was not mended, for it is no leak"
+    assert "kept.append(loss)\n" in after, "it was not fixed, for it is no leak"
     assert "total += loss\n" not in after
     assert "MEM102" in out, "what was measured is not this file any more"
     assert "(1 fixed, 1 remaining" in out

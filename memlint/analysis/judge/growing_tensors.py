@@ -91,7 +91,7 @@ DROPPED: tuple[Reason[_Grown], ...] = (
     ),
     Reason(
         "not-repeated",
-        "nothing in sight repeats this line: no loop that {place} outlives, and no loop around a call of {function}",
+        "nothing is known to repeat this line: no loop that {place} outlives, and no loop around a call of {function}",
         lambda one: one.loop is None,
     ),
 )

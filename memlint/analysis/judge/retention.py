@@ -77,7 +77,7 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     ),
     Reason(
         "not-repeated",
-        "nothing in sight repeats this line: no loop that {place} outlives, and no framework or training code that "
+        "nothing is known to repeat this line: no loop that {place} outlives, and no framework or training code that "
         "calls {function} once an iteration",
         lambda one: one.loop is None,
     ),

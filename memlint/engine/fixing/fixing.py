@@ -12,7 +12,7 @@ from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.collection import no_collection
 from memlint.engine.filters.proof import without_silence
 from memlint.engine.findings import internal_error
-from memlint.engine.fixing.passes import CONSEQUENCES, Lint, Mended, mend
+from memlint.engine.fixing.passes import CONSEQUENCES, Applied, Lint, apply_all
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.prepared import Prepared
@@ -63,7 +63,7 @@ def run_and_fix(
     started = time.perf_counter()
     parts: list[tuple[Prepared, Linted]] = []
     changes: list[Change] = []
-    mended: list[Mended] = []
+    applied: list[Applied] = []
     with no_collection():
         work = [
             _Work(prepared, options, write_files=write_files, progress=progress, analyse=analyse)
@@ -73,12 +73,12 @@ def run_and_fix(
             sweep(path for one in work for path in one.prepared.found.temporary)
         before = [finding for one in work for finding in one.linted.findings]
         for one in work:
-            one.mend(only)
+            one.apply(only)
         wanted = [change for one in work for change in one.files()] if write_files else []
         try:
             for one in work:
                 changes += one.write()
-                mended.append(one.mended)
+                applied.append(one.applied)
                 parts.append((one.prepared, one.linted))
         except KeyboardInterrupt:
             # checked in the files, as the interrupt may have come just after the last write
@@ -88,7 +88,7 @@ def run_and_fix(
     after = [finding for _, part in parts for finding in part.findings]
     gone, told = _count(before) - _count(after), _consequences(after) - _consequences(before)
     done = outcome([(prepared, _unproved(part, changes)) for prepared, part in parts], options, started)
-    refused = {refusal.finding for one in mended for refusal in one.refused}
+    refused = {refusal.finding for one in applied for refusal in one.refused}
     result = msgspec.structs.replace(
         done.result,
         # a fix that does not hold is no fix
@@ -101,8 +101,8 @@ def run_and_fix(
     return Fixed(
         msgspec.structs.replace(done, result=result),
         tuple(sorted(changes, key=lambda change: change.display)),
-        tuple(finding for one in mended for finding in one.fixed),
-        tuple(refusal for one in mended for refusal in one.refused),
+        tuple(finding for one in applied for finding in one.fixed),
+        tuple(refusal for one in applied for refusal in one.refused),
     )
 
 
@@ -113,7 +113,7 @@ def _unproved(linted: Linted, changes: Iterable[Change]) -> Linted:
 
 
 class _Work:
-    """The fixing of one project. ``linted`` and ``mended``: the current results."""
+    """The fixing of one project. ``linted`` and ``applied``: the current results."""
 
     def __init__(
         self, prepared: Prepared, options: Options, *, write_files: bool, progress: Progress, analyse: Analyse
@@ -126,7 +126,7 @@ class _Work:
 
         self.prepared = prepared
         self.linted = lint(prepared, prepared.found.project, options, progress=progress, analyse=analyse)
-        self.mended = Mended((), (), {})
+        self.applied = Applied((), (), {})
         self._lint: Lint = again
         self._unsafe = takes_unsafe(prepared, options)
         self._write_files = write_files
@@ -137,7 +137,7 @@ class _Work:
     def _project(self) -> Project:
         return self.prepared.found.project
 
-    def mend(self, only: Collection[str] | None) -> None:
+    def apply(self, only: Collection[str] | None) -> None:
         """Apply the fixes that hold, in memory. ``only``: fingerprints. An internal error loses the fixes of this
         project."""
         try:
@@ -150,7 +150,7 @@ class _Work:
 
     def _mend(self, only: Collection[str] | None) -> None:
         rooms = self.prepared.rooms
-        self.mended = mend(
+        self.applied = apply_all(
             self._project,
             self.linted,
             self._lint,
@@ -159,7 +159,7 @@ class _Work:
             blocked=self._is_blocked,
             only=only,
         )
-        self.linted = self.mended.linted or self.linted
+        self.linted = self.applied.linted or self.linted
 
     def files(self) -> list[Change]:
         """The changes to be written."""
@@ -179,11 +179,11 @@ class _Work:
                 written += group
             except WriteError as error:
                 lost |= {change.display: _said(error, change) for change in group}
-        if len(written) < len(self.mended.changed):
+        if len(written) < len(self.applied.changed):
             done = {change.display for change in written}
             self.linted = self._lint(self._project.with_contents({one.display: one.after for one in written}))
-            kept = tuple(one for one in self.mended.fixed if done.issuperset(_paths(one)))
-            self.mended = msgspec.structs.replace(self.mended, fixed=kept)
+            kept = tuple(one for one in self.applied.fixed if done.issuperset(_paths(one)))
+            self.applied = msgspec.structs.replace(self.applied, fixed=kept)
         failures = tuple(Failure(display, f"not fixed: {reason}") for display, reason in sorted(lost.items()))
         self.linted = msgspec.structs.replace(self.linted, failures=(*self.linted.failures, *failures))
         return written
@@ -207,7 +207,7 @@ class _Work:
     def _groups(self) -> list[list[Change]]:
         """The changed files, grouped by the fixes that edit several of them."""
         groups: list[set[str]] = []
-        for paths in [{path} for path in self.mended.changed] + [_paths(one) for one in self.mended.fixed]:
+        for paths in [{path} for path in self.applied.changed] + [_paths(one) for one in self.applied.fixed]:
             apart = [group for group in groups if not group & paths]
             groups = [*apart, paths.union(*(group for group in groups if group & paths))]
         return [[self._change(display) for display in sorted(group)] for group in groups]
@@ -215,7 +215,7 @@ class _Work:
     def _change(self, display: str) -> Change:
         before = self._originals[display]
         assert isinstance(before, bytes)
-        return Change(self._project.path(display), display, before, self.mended.changed[display])
+        return Change(self._project.path(display), display, before, self.applied.changed[display])
 
 
 def _said(error: WriteError, change: Change) -> str:

@@ -34,7 +34,7 @@ class State(msgspec.Struct, frozen=True):
     changed: Mapping[str, bytes]
 
 
-class Mended(msgspec.Struct, frozen=True):
+class Applied(msgspec.Struct, frozen=True):
     """``fixed``: the fixed findings, as they were reported; ``changed``: the contents of changed files, by display
     path; ``linted``: the findings in them."""
 
@@ -54,7 +54,7 @@ class _Blame(msgspec.Struct, frozen=True):
     uncovered: tuple[Finding, ...] = ()
 
 
-def mend(
+def apply_all(
     project: Project,
     linted: Linted,
     lint: Lint,
@@ -63,7 +63,7 @@ def mend(
     unsafe: bool,
     blocked: Callable[[str], bool],
     only: Collection[str] | None = None,
-) -> Mended:
+) -> Applied:
     """Apply the fixes of a project in memory. ``blocked``: whether a file (by display path) cannot be written.
     ``only``: the fingerprints of the findings to fix, together with those that their fixes uncover; None for all.
 
@@ -83,7 +83,7 @@ def mend(
         fixed += made
         refused = {} if made else refused | failed
     kept = tuple(Refusal(one, reason) for one, reason in refused.items())
-    return Mended(tuple(fixed), kept, state.changed, state.linted)
+    return Applied(tuple(fixed), kept, state.changed, state.linted)
 
 
 class _Held(msgspec.Struct, frozen=True):

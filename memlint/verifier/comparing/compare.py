@@ -20,7 +20,7 @@ from memlint.engine.options import Options
 from memlint.finding import Finding
 from memlint.verifier.comparing import sides
 from memlint.verifier.comparing.endings import broke, failed, in_words, no_second, said_of, where_to_stop
-from memlint.verifier.comparing.versions import Version, another, as_it_is, mended
+from memlint.verifier.comparing.versions import Version, another, as_it_is, with_fixes
 from memlint.verifier.judging.naming import names
 from memlint.verifier.judging.site_runs import loops_around
 from memlint.verifier.judging.verdicts import BLOCK, NEEDS_COMPARISON
@@ -32,7 +32,7 @@ from memlint.verifier.run import Live, Program, Wanted, how_it_ran, judged, of_p
 #: called before each run after the first, with its description
 Say = Callable[[str], None]
 #: the program with the fixes of some findings (fingerprints); None where none of them holds
-Mended = Callable[[Collection[str]], Version | None]
+FixedVersion = Callable[[Collection[str]], Version | None]
 
 #: runs of at most so many seconds are repeated, to measure time and single fixes
 CHEAP = 120.0
@@ -48,10 +48,10 @@ _NO_LOOP = LoopSide(None, None, None, 0)
 def compare_fix(program: Program, options: Options, wanted: Wanted, live: Live, say: Say) -> Report:
     """Verify a program, and run it again with its findings' fixes. Raises ConfigError."""
     work = _Work(program, wanted, live, say)
-    version = mended(program, work.put_in, options)
+    version = with_fixes(program, work.put_in, options)
     if version is None:
         return work.without("the fixes of its findings", "none of the findings has a fix that holds")
-    return work.with_version(version, lambda only: mended(program, work.put_in, options, only))
+    return work.with_version(version, lambda only: with_fixes(program, work.put_in, options, only))
 
 
 def compare_with(program: Program, other: Program, wanted: Wanted, live: Live, say: Say) -> Report:
@@ -83,8 +83,8 @@ class _Work:
         )  # fmt: skip
         return self._done(report, none)
 
-    def with_version(self, version: Version, mended_in: Mended | None) -> Report:
-        """The verification and the comparison. ``mended_in``: the version with the fixes of some findings."""
+    def with_version(self, version: Version, fixed_version: FixedVersion | None) -> Report:
+        """The verification and the comparison. ``fixed_version``: the version with the fixes of some findings."""
         report, first = self._first()
         before = sides.side(first.measured, self.warmup)
         comparison = Comparison(
@@ -94,7 +94,7 @@ class _Work:
         if (reason := no_second(first, report)) is not None:
             return self._done(report, msgspec.structs.replace(comparison, reason=reason))
         whole = version.fixed
-        version, second, without = self._second(version, mended_in, report, first)
+        version, second, without = self._second(version, fixed_version, report, first)
         cheap = report.run.seconds <= CHEAP and not self.interrupted
         third = self.again(self.unprobed, first) if cheap and not failed(first) else None
         if third is not None and failed(third):
@@ -118,7 +118,9 @@ class _Work:
             reason="; ".join(filter(None, (without, said_of(first, second, report, end)))),
         )
         if not failed(second) and not failed(first):
-            decide = _Decide(self, version, first, second, third, mended_in if cheap else None, mended_in is not None)
+            decide = _Decide(
+                self, version, first, second, third, fixed_version if cheap else None, fixed_version is not None
+            )
             report = msgspec.structs.replace(report, verified=tuple(decide.verified(one) for one in report.verified))
             comparison = msgspec.structs.replace(comparison, savings=tuple(decide.savings))
         return self._done(report, comparison)
@@ -128,12 +130,12 @@ class _Work:
         return judged(self._program, self.put_in, ran, self._wanted), ran
 
     def _second(
-        self, version: Version, mended_in: Mended | None, report: Report, first: Ran
+        self, version: Version, fixed_version: FixedVersion | None, report: Report, first: Ran
     ) -> tuple[Version, Ran, str]:
         """The run of the other version. A fix may not suit what the program does here: where it fails, those fixes are
         left out that can save nothing. With what is to be said of that."""
         second = self.again(version, first)
-        if mended_in is None or not broke(second) or failed(first) or self.interrupted:
+        if fixed_version is None or not broke(second) or failed(first) or self.interrupted:
             return version, second, ""
         wanted = [
             one.finding.fingerprint
@@ -141,7 +143,7 @@ class _Work:
             if one.finding.fingerprint in version.fixed
             and (one.verdict.verdict in BAD or one.verdict.reason == NEEDS_COMPARISON)
         ]
-        fewer = mended_in(wanted) if wanted else None
+        fewer = fixed_version(wanted) if wanted else None
         if fewer is None or set(fewer.fixed) == set(version.fixed):
             return version, second, ""
         end = how_it_ran(second, self._wanted).end
@@ -209,7 +211,7 @@ class _Decide:
         first: Ran,
         second: Ran,
         third: Ran | None,
-        alone: Mended | None,
+        alone: FixedVersion | None,
         fixes: bool,
     ) -> None:
         self._work = work

@@ -37,7 +37,9 @@ def as_it_is(program: Program, put_in: Probes) -> Version:
     return _version("the program as it is", program.target, program, program, put_in, dict(program.texts), frozenset())
 
 
-def mended(program: Program, put_in: Probes, options: Options, only: Collection[str] | None = None) -> Version | None:
+def with_fixes(
+    program: Program, put_in: Probes, options: Options, only: Collection[str] | None = None
+) -> Version | None:
     """The program with the fixes of its findings, safe and unsafe, or of ``only`` some (fingerprints); no file is
     written. None where no fix holds. Raises ConfigError."""
     paths = [str(path) for path in program.paths.values()]
