@@ -88,11 +88,18 @@ def _bound(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
 
 
 def trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether the call runs a method with its own backward and optimizer step: ``loss =
-    self.training_step(batch).item()``. An attack runs only a backward."""
+    """Whether the call runs a method with its own backward and optimizer step, ``loss =
+    self.training_step(batch).item()``, or with a backward through what it returns. An attack runs a backward through
+    another graph."""
     called = (analyser.function_at(record.callee) for record in summary.calls.values() if record.at == run.site.at)
-    inner = [analyser.summary(function) for function in called if function is not None and "step" in function.names]
-    return any(one is not None and bool(one.backwards or one.notes.blind_backward) for one in inner)
+    inner = (analyser.summary(function) for function in called if function is not None)
+    return any(one is not None and _trains_by_result(one) for one in inner)
+
+
+def _trains_by_result(callee: Summary) -> bool:
+    if "step" in callee.function.names:
+        return bool(callee.backwards) or callee.notes.blind_backward
+    return any(not callee.notes.returned.isdisjoint(backward.reached) for backward in callee.backwards)
 
 
 def _is_unpacked_without_graph(summary: Summary, run: ModelRun, marks: AbstractSet[Source]) -> bool:
