@@ -73,6 +73,9 @@ if __name__ == "__main__":
 #: ways to freeze it in a function
 FACTORIES = {
     "returned": "def make(path):\n    return Vae.load(path).eval().requires_grad_(False)",
+    "or unpickled": "import pickle\n\n\nclass Reader(pickle.Unpickler):\n    pass\n\n\n"
+    "def make(path):\n    data = Reader(open(path, 'rb')).load()\n"
+    "    if isinstance(data, tuple):\n        data = dict(vae=Vae().requires_grad_(False))\n    return data['vae']",
     "statement": "def make(path):\n    vae = Vae()\n    vae.requires_grad_(False)\n    return vae.cuda()",
     "loop": "def make(path):\n    vae = Vae()\n    for p in vae.parameters():\n        p.requires_grad = False\n"
     "    return vae",
@@ -98,7 +101,13 @@ def test_frozen_by_a_factory(tmp_path: Path, factory: str, call: str, program: s
 @pytest.mark.parametrize("program", [LOCAL, HELD], ids=["local", "held"])
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
-    "factory", ["def make(path):\n    return Vae.load(path).eval()", "def make(path):\n    return Vae().eval()"]
+    "factory",
+    [
+        "def make(path):\n    return Vae.load(path).eval()",
+        "def make(path):\n    return Vae().eval()",
+        "def make(path):\n    vae = Vae.load(path)\n    if path.endswith('.pt'):\n"
+        "        vae = Vae().requires_grad_(False)\n    return vae",
+    ],
 )
 def test_a_graph_is_claimed_of_one_that_trains(tmp_path: Path, factory: str, call: str, program: str) -> None:
     text = HEAD + program.format(factory=factory, made="make('vae.pt').cuda()", call=call)

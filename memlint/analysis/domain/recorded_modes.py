@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State, around_parts, maker_of
-from memlint.analysis.domain.values import Path, Source, V
+from memlint.analysis.domain.values import ELSEWHERE, Path, Source, V
 from memlint.analysis.syntax.syntax import dotted
 from memlint.ir import nodes as ir
 
@@ -43,8 +43,11 @@ def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None,
 
 def recorded_mode(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tuple[bool | None, Source]:
     """The record of the first key that has one, and that key. If several calls may have made the module, their records
-    have to agree."""
-    mades = [key for key in keys if maker_of(key) is not None]
+    have to agree. What unknown code made is presumed to be frozen where everything else is (``net = load(path)``, or
+    ``convert(old).requires_grad_(False)``)."""
+    mades = [
+        key for key in keys if (maker := maker_of(key)) is not None and (tag != "frozen" or not is_elsewhere(maker))
+    ]
     for key in keys:
         for outer in outward(key):
             full = (tag, outer) if tag else outer
@@ -58,6 +61,13 @@ def recorded_mode(modes: dict[Source, bool | None], keys: list[Source], tag: str
                     mode = None
                 return mode, outer
     return None, None
+
+
+def is_elsewhere(maker: Source) -> bool:
+    """Whether unknown code made a module, here or in a callee that returned it."""
+    while isinstance(maker, tuple) and not isinstance(maker, Path) and maker != ELSEWHERE:
+        maker = maker[-1]
+    return bool(maker == ELSEWHERE)
 
 
 def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -> bool | None:

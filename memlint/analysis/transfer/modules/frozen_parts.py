@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.recorded_modes import is_made, look_up
+from memlint.analysis.domain.recorded_modes import is_elsewhere, is_made, look_up
 from memlint.analysis.domain.values import UNKNOWN, Path, V, ordered
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.program import Class, Function
@@ -67,9 +67,9 @@ def _is_frozen_by(analyser: Analyser, method: Function, steps: tuple[str, ...]) 
     made = summary.exit.sym.get(Path(own, steps[:1])) if method.name == "__init__" else None
     if made is None:
         return False
-    # the part may be created in several ways, each of which must be frozen
+    # the part may be created in several known ways, each of which must be frozen
     ways = [V(UNKNOWN, syms=frozenset((item,))) for item in made.syms]
-    ways += [V(UNKNOWN, store=frozenset((item,))) for item in made.store]
+    ways += [V(UNKNOWN, store=frozenset((item,))) for item in made.store if not is_elsewhere(item)]
     return bool(ways) and all(look_up(modes, way, "", "frozen") is True for way in ways)
 
 
