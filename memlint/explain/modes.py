@@ -69,7 +69,9 @@ def _of_callers(analyser: Analyser, summary: Summary, grad: int, place_of: Place
     own = grad & (ON | OFF)
     told = own | analyser.facts.modes.of(function)
     mode = _MODES.get(told & (ON | OFF), "unknown")
-    if summary.hook is not None:
+    if summary.answers and not calls:
+        return mode, f"the runtime that calls `{function.name}` for each request leaves it as it is"
+    if summary.hook is not None and not summary.answers:
         return "on", f"the framework that calls `{function.name}` leaves it on in training"
     if layer_code(analyser, function) and not calls:
         return "unknown", f"whoever runs the module decides it: `{function.name}` is called by torch"
@@ -109,9 +111,8 @@ def loops(
     function = summary.function
     if function.node is not None:
         if summary.hook is not None and summary.hook.every:
-            yield f"each call of `{function.name}` by the framework: once an {summary.hook.every}".replace(
-                "an run", "a run"
-            )
+            article = "an" if summary.hook.every in ("iteration", "epoch") else "a"
+            yield f"each call of `{function.name}` by the framework: once {article} {summary.hook.every}"
         elif repeated(analyser, function) is not None:
             yield f"each call of `{function.name}`: a caller calls it in a loop"
     for one in recording.loops.get(statement.at, ()):

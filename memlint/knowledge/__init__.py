@@ -51,6 +51,19 @@ class Hook(NamedTuple):
     collected: tuple[tuple[str, str], ...] = ()
     #: the class is of the framework's own repository, so that the framework's calls are read
     own: bool = False
+    #: the framework makes a new object of the class for each call
+    anew: bool = False
+
+
+class Entry(NamedTuple):
+    """By what a function is known that a runtime calls for each request: see ``services.toml``."""
+
+    imports: frozenset[str]
+    decorators: frozenset[str]
+    of_class: bool
+    given_to: frozenset[str]
+    methods: frozenset[str]
+    first: str
 
 
 class Methods(NamedTuple):
@@ -211,6 +224,7 @@ def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
                 raw.get("device", ""),
                 raw.get("model", 0),
                 tuple(raw.get("collected", {}).items()),
+                anew=raw.get("anew", False),
             ),
         )
         for raw in read("frameworks.toml")["hook"]
@@ -231,6 +245,25 @@ def hook(base: str, method: str) -> Hook | None:
             return row
     return None
 
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """What runtimes call for each request, besides the methods of `hook`."""
+    return tuple(
+        Entry(
+            frozenset(raw.get("imports", ())),
+            frozenset(raw.get("decorators", ())),
+            raw.get("of_class", False),
+            frozenset(raw.get("given_to", ())),
+            frozenset(raw.get("methods", ())),
+            raw.get("first", ""),
+        )
+        for raw in read("services.toml")["entry"]
+    )
+
+
+#: what is known of a function that a runtime calls for each request
+SERVED = Hook("request", "", "", 0, 0, "")
 
 #: base classes without code of their own; "?" stands for an import that is not found
 EMPTY_BASES = frozenset({"object", "?.object", "builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol"})

@@ -88,6 +88,7 @@ def _severity(event: ModelCall) -> Severity:
     if event.function == "<module>" and not event.retained and (on_one or (event.loop is None and not event.large)):
         return "note"  # a script that runs its model once, or prints its results for single samples on the host
     through_data = any(loop and (loop.over == "loader" or loop.names_data) for loop in (event.loop, event.rounds))
+    through_data = through_data or (event.rounds is not None and event.rounds.kind == "calls")
     signs = sum((event.followed, through_data, event.named))
     if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data or event.large)):
         return "note"
@@ -97,8 +98,9 @@ def _severity(event: ModelCall) -> Severity:
         return "note"
     if event.consumed == "escapes" and not (through_data or event.named or event.retained or event.large):
         return "note"  # its callers, even in loops, may need gradients of the input
-    if event.loop is None and not (event.retained or event.large or event.unguarded):
-        return "note"  # as far as known, it runs once
+    once = event.loop is None or event.loop.over == "requests"
+    if once and not (event.retained or event.large or event.unguarded):
+        return "note"  # as far as known, it runs once, or for one sample at a time
     grows = event.rounds is not None and event.rounds.over_data
     evaluated = event.evaluation == "eval" and event.certainty == "high"
     return "error" if grows and (signs > 1 or (evaluated and through_data)) else "warning"
@@ -123,6 +125,8 @@ def _cost(event: ModelCall) -> str:
     if event.rounds is not None:
         where = "host" if event.on_host else "device"
         grows = f"{where} memory grows by the graph of"
+        if event.rounds.kind == "calls":
+            return f"{grows} {event.rounds.text}, because `{event.retained}` keeps it"
         if event.rounds.over_data:
             return f"{grows} every batch, because `{event.retained}` keeps it"
         return f"{grows} each iteration of `{event.rounds.text}`, as `{event.retained}` keeps it"

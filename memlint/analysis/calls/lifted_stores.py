@@ -187,6 +187,7 @@ class Lifting:
         made.guessed = made.guessed or store.guessed
         made.evaluates = made.evaluates or store.evaluates
         made.record = made.record or store.record
+        made.vague = made.vague or store.vague
         made.loose = made.loose or carried_loosely(self.callee, store)
         made.cleared = made.cleared or store.cleared
         made.origin = "argument" if passed else "callee"

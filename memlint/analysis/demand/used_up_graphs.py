@@ -43,7 +43,8 @@ MAX_CALLERS_UP = 2
 def is_spent(analyser: Analyser, summary: Summary, run: ModelRun, *, of_library: bool = False) -> bool:
     """Whether every use of a run's graph cuts it: in this function, or in every caller to which it is returned.
     ``of_library``: callers show that a library made the module."""
-    if summary.hook is not None or (run.origin is not None and not _is_given_back(run)):
+    trained = summary.hook is not None and not summary.answers
+    if trained or (run.origin is not None and not _is_given_back(run)):
         return False
     loop = run.loop.loop if run.loop is not None else None
     trains = trains_otherwise(summary, run)

@@ -16,7 +16,7 @@ from memlint.patterns import lazy_pattern
 
 Fact = Literal["yes", "no", "some", "unknown"]
 PlaceKind = Literal["local", "attribute", "global", "closure", "parameter", "buffer", "foreign"]
-Over = Literal["loader", "epochs", "range", "modules", "time", "rows", "unknown"]
+Over = Literal["loader", "epochs", "range", "modules", "time", "rows", "requests", "unknown"]
 How = Literal["add", "average", "call", "cat", "update"]
 #: what the analysis judges, and may drop for a reason: a growing sum, a place computed from its previous value, a value
 #: stored with its graph, a stored tensor, a tensor that grows by concatenation, a model run

@@ -41,7 +41,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.facts.definition_values import DefinitionValues, callable_of, with_entries
 from memlint.analysis.facts.facts import Facts
-from memlint.analysis.facts.hooks import hook_of
+from memlint.analysis.facts.hooks import FIRST, hook_of
 from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
 from memlint.analysis.index.uses import uses_of
 from memlint.analysis.reach.known_calls import KnownCalls
@@ -274,11 +274,12 @@ class Analyser(DefinitionValues):
         return hook_of(self.program, function)
 
     def _made_off(self, function: Function) -> bool:
-        """Whether the constructor of the method's class turns grad mode off permanently."""
-        if function.cls is None or function.name == "__init__" or not function.takes_self:
+        """Whether the constructor of the method's class, or what a server calls before the first request, turns grad
+        mode off permanently."""
+        if function.cls is None or function.name in FIRST or not function.takes_self:
             return False
-        init = self.program.method(function.cls, "__init__")
-        return init is not None and switches_off(init.body)
+        first = (self.program.method(function.cls, name) for name in FIRST)
+        return any(one is not None and switches_off(one.body) for one in first)
 
     # ------------------------------------------------------------------------------------ definitions as values
 

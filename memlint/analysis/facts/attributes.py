@@ -271,7 +271,7 @@ class Attributes:
                 # a writer's hooks run once in its interval
                 hooked = (
                     summary.hook is not None
-                    and summary.hook.every == "iteration"
+                    and summary.hook.every in ("iteration", "request")
                     and not summary.function.name.startswith("write_on_")
                 )
                 for path in summary.notes.cleared if hooked else summary.notes.cleared_in_rounds:

@@ -1,4 +1,5 @@
-"""Methods that a framework calls: hooks of a class's framework bases, or of those of a class that mixes it in."""
+"""What a framework calls: hooks of a class's framework bases, or of those of a class that mixes it in, and functions
+that a runtime calls for each request."""
 
 from __future__ import annotations
 
@@ -6,16 +7,24 @@ import itertools
 from collections.abc import Iterable
 
 from memlint import knowledge
+from memlint.analysis.index.entry_points import serves
 from memlint.analysis.index.program import Class, Function, Program, in_tests
 
 #: the most classes below one that are looked at
 MAX_BELOW = 40
 _MODULE = "torch.nn.Module"
+#: what runs before the other methods of an object
+FIRST = ("__init__", "setup", "initialize", "load", "load_context")
 
 
 def hook_of(program: Program, function: Function) -> knowledge.Hook | None:
-    """The framework hook that a method is, by its class's external bases, by the class's own name in a framework, by
-    the bases of a class that has it from a mixin, or as the class is a module by its use; None for no hook."""
+    """The framework hook that a function is; None for no hook."""
+    return _of_class(program, function) or (knowledge.SERVED if serves(function) else None)
+
+
+def _of_class(program: Program, function: Function) -> knowledge.Hook | None:
+    """The hook that a method is by its class's external bases, by the class's own name in a framework, by the bases of
+    a class that has it from a mixin, or as the class is a module by its use."""
     if function.cls is None or function.name not in knowledge.hooked_methods():
         return None
     order, outside = program.ancestors(function.cls)

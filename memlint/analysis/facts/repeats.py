@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.events import Loop, Site
 from memlint.analysis.index.definitions import functions_of
@@ -25,9 +27,17 @@ FEW_RUNS = 100
 MAX_CALLERS = 64
 
 
-def repeated(analyser: Analyser, function: Function) -> Loop | None:
-    """The repetition of a function's calls, if a loop around a call or a framework's hook shows one; else None."""
-    return each_call(function) if _in_loop(analyser, function) else None
+def repeated(analyser: Analyser, function: Function, *, requests: bool = False) -> Loop | None:
+    """The repetition of a function's calls, if a loop around a call or a framework's hook shows one; else None.
+    ``requests``: those that a server gets count as well. They come without end, but not in a row."""
+    return each_call(function) if _in_loop(analyser, function, requests=requests, loops=True) else None
+
+
+def by_requests(analyser: Analyser, function: Function) -> Loop | None:
+    """The calls of a function that a runtime, itself or through callers, makes for each request; None if it is known to
+    make none."""
+    answers = _in_loop(analyser, function, requests=True, loops=False)
+    return msgspec.structs.replace(each_call(function), over="requests") if answers else None
 
 
 def each_call(function: Function) -> Loop:
@@ -107,9 +117,9 @@ def goes_on(held: LoopState) -> bool:
     return not any(isinstance(one, ir.Jump) and one.kind == "break" for one in walk_statements(held.body, False))
 
 
-def _in_loop(analyser: Analyser, function: Function) -> bool:
-    """Whether a loop over iterations surrounds a call of the function or of a transitive caller. Breadth-first over the
-    call graph, each function once."""
+def _in_loop(analyser: Analyser, function: Function, *, requests: bool, loops: bool) -> bool:
+    """Whether a loop over iterations surrounds a call of the function or of a transitive caller, or a framework calls
+    one of them. Breadth-first over the call graph, each function once."""
     seen = {function.key}
     near = [function]
     for _ in range(MAX_DEPTH + 1):
@@ -119,11 +129,11 @@ def _in_loop(analyser: Analyser, function: Function) -> bool:
                 continue
             hook = analyser.hook(callee)
             if hook is not None:
-                if hook.every == "iteration":
+                if (loops and hook.every == "iteration") or (requests and hook.every == "request"):
                     return True
                 continue
             for caller, record in analyser.facts.calls_of(callee):
-                if record.counts:
+                if loops and record.counts:
                     return True
                 if caller.function.key not in seen:
                     seen.add(caller.function.key)

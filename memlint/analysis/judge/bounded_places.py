@@ -10,7 +10,10 @@ from memlint.analysis.domain.periods import is_periodic
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Sources
+from memlint.analysis.facts.hooks import FIRST
 from memlint.analysis.facts.same_object import holder
+from memlint.analysis.index.definitions import functions_of
+from memlint.analysis.index.function import Function
 from memlint.analysis.judge.described import self_name
 from memlint.analysis.syntax.bindings import mentions, names_bound_by, names_read, targets
 from memlint.analysis.syntax.memo import kept
@@ -19,6 +22,8 @@ from memlint.analysis.syntax.syntax import (
     calls_named,
     dotted,
     is_name,
+    last_name,
+    parts_of,
     walk_expression,
     walk_statements,
 )
@@ -56,9 +61,12 @@ def holds_layers(summary: Summary, store: Store) -> bool:
 
 
 def _emptied_by_others(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether other code empties an attribute of that name, of any object, as often as the store runs."""
+    """Whether each call of the function empties the place before it fills it, or other code empties an attribute of
+    that name, of any object, as often as the store runs; for what each request fills, at any time."""
     if not isinstance(store.place, Path) or store.cleared:
         return False
+    if store.loop is None and (store.place in summary.notes.cleared or is_drained(analyser, summary, store)):
+        return True
     name = next((step for step in reversed(store.place.steps) if step.startswith(".")), None)
     if name is None:
         return False
@@ -90,6 +98,48 @@ def _emptied_by_others(analyser: Analyser, summary: Summary, store: Store) -> bo
 
 
 # -------------------------------------------------------------------------------------- needed by others
+
+
+def is_drained(analyser: Analyser, summary: Summary, store: Store) -> bool:
+    """Whether some code takes members out of a place that each request fills, or puts another container there: a worker
+    that serves a queue, another request. Code that makes the object does not count."""
+    if not summary.answers or not isinstance(store.place, Path):
+        return False
+    name = next((step[1:] for step in reversed(store.place.steps) if step.startswith(".")), store.place_text)
+    attribute = any(step.startswith(".") for step in store.place.steps)
+    return any(
+        _takes_from(function, statement, name, attribute=attribute)
+        for key in analyser.program.words.files(name)
+        for function in functions_of(analyser.program.module(key))
+        if function.node is not None and not (attribute and function.name in FIRST)
+        for statement in walk_statements(function.body, into_definitions=False)
+        if statement.at != store.site.at or function is not summary.function
+    )
+
+
+#: methods that take members out of a container
+_TAKES = frozenset({"clear", "pop", "popleft", "popitem", "remove", "get_nowait"})
+
+
+def _takes_from(function: Function, statement: ir.Stmt, name: str, *, attribute: bool) -> bool:
+    """Whether a statement empties, shortens or replaces a global, or an attribute, of that name."""
+    changed = [*targets(statement), *(statement.targets if isinstance(statement, ir.Delete) else ())]
+    changed += [one for each in changed if isinstance(each, ir.Display) for one in each.elements]
+    changed += [
+        call.func.value
+        for call in parts_of(statement)
+        if isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and call.func.name in _TAKES
+    ]
+    for one in changed:
+        while isinstance(one, ir.Subscript):
+            one = one.value
+        if (
+            last_name(one) == name
+            and isinstance(one, ir.Attr) == attribute
+            and (attribute or name not in function.locals)
+        ):
+            return True
+    return False
 
 
 def _shares_a_needed_graph(analyser: Analyser, summary: Summary, store: Store) -> bool:
@@ -315,7 +365,7 @@ def emptied_by(analyser: Analyser, summary: Summary, store: Store) -> str:
         other = analyser.summary(method) if method.name not in _ONCE | {"__init__", function.name} else None
         if other is None:
             continue
-        hooked = other.hook is not None and other.hook.every in ("iteration", "epoch")
+        hooked = other.hook is not None and other.hook.every != "run"
         if not hooked and not analyser.facts.attributes.is_called(method.name):
             continue
         if Path(f"p:{self_name(method)}", place.steps) in other.notes.cleared or _empties_by_name(method.body):

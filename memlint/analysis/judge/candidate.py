@@ -126,9 +126,10 @@ def _loop_of(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
 
 
 def _by_new_samples(summary: Summary, store: Store) -> bool:
-    """Whether a framework's hook sets members of a dictionary by the identifiers of the samples of its batch."""
-    keyed = store.keyed
-    return summary.hook is not None and keyed is not None and bool(keyed[1]) and identifies(*keyed)
+    """Whether a framework's hook sets members of a dictionary by the identifiers of the samples of its batch. (The
+    names that requests bring may be a handful.)"""
+    keyed, by_batches = store.keyed, summary.hook is not None and not summary.answers
+    return by_batches and keyed is not None and bool(keyed[1]) and identifies(*keyed)
 
 
 def _calls_from_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
@@ -136,12 +137,15 @@ def _calls_from_elsewhere(analyser: Analyser, summary: Summary, store: Store) ->
     the place outlives the call."""
     if store.local or not isinstance(store.place, Path):
         return None
+    own = f"p:{self_name(summary.function)}"
     if summary.hook is not None:
-        if summary.hook.every != "iteration":
+        if summary.hook.every not in ("iteration", "request") or (summary.is_made_anew and store.place.root == own):
+            return None
+        if summary.answers and store.vague:
             return None
     elif not is_training_step(analyser, summary) and not is_run_by_optimizer(analyser, summary.function):
         return None
-    if store.place.root.startswith("p:") and store.place.root != f"p:{self_name(summary.function)}":
+    if store.place.root.startswith("p:") and store.place.root != own:
         return None
     if not store.place.steps and store.place.root.startswith("p:"):
         return None

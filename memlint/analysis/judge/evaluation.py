@@ -194,11 +194,11 @@ def _of_group(analyser: Analyser, summary: Summary, group: list[Verdict], kept: 
     if doubt:
         report_run_reason(analyser, summary, run, "low", doubt)
         certainty = "low"
-    if first.evaluation == "name" and (
-        _only_shows(summary, run) or (retained is not None and retained.unneeded != "low")
-    ):
+    named = first.evaluation == "name"
+    kept_in_vain = named and retained is not None and retained.unneeded != "low"
+    if kept_in_vain or ((named or summary.answers) and _only_shows(summary, run)):
         consumed = "detached"
-    handed_on = first.evaluation == "name" and consumed == "escapes"
+    handed_on = named and consumed == "escapes"
     beside = handed_on and (is_beside_training(analyser, summary, run) or collects_scores(summary, run))
     return _event(
         summary, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, group=group
@@ -249,8 +249,8 @@ _TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizer
 
 
 def _only_shows(summary: Summary, run: ModelRun) -> bool:
-    """Whether the output is only passed on, in a file that trains nothing: to code that shows, scores or writes it.
-    False if the function returns it or stores it in the object."""
+    """Whether the output is only passed on, in a file that trains nothing: to code that shows, scores or writes it, or
+    answers a request with it. False if the function returns it to other code or stores it in the object."""
     return not _TRAINING & summary.module.names and is_only_passed_on(summary, run)
 
 

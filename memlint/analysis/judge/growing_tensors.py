@@ -233,7 +233,7 @@ def _calls(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
         return None
     if is_some_member(place.around):
         return None
-    return repeated(analyser, summary.function)
+    return repeated(analyser, summary.function, requests=True)
 
 
 def _bounded(summary: Summary, store: Store) -> bool:

@@ -18,7 +18,7 @@ from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY
 from memlint.analysis.facts.module_facts import context_mode
-from memlint.analysis.facts.repeats import each_call, is_started_elsewhere, repeated
+from memlint.analysis.facts.repeats import by_requests, each_call, is_started_elsewhere, repeated
 from memlint.analysis.index.partners import is_of_idle_programs
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name, is_test
@@ -298,14 +298,14 @@ def _uses_up(caller: Summary, at: int, callee: Function, *, returned: bool = Fal
 
 
 def loop_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Loop | None:
-    """The loop that repeats the run, in this function or around a call of it. None if the run is known to happen once,
-    or nothing is known to repeat it."""
+    """The loop that repeats the run, in this function or around a call of it, or the requests for which it is called.
+    None if the run is known to happen once, or nothing is known to repeat it."""
     if run.loop is not None:
         return None if runs_once(run.loop) else run.loop.loop
     for _, record in analyser.facts.calls_of(summary.function):
         if record.counts:
             return each_call(summary.function)
-    return None
+    return by_requests(analyser, summary.function)
 
 
 def ends_here(summary: Summary, run: ModelRun) -> bool:

@@ -96,8 +96,9 @@ def collects_scores(summary: Summary, run: ModelRun) -> bool:
 
 
 def is_only_passed_on(summary: Summary, run: ModelRun) -> bool:
-    """Whether the function neither returns the output of a run nor stores it at a symbolic place."""
-    if summary.exit is None or run.marks & summary.notes.returned:
+    """Whether the function neither returns the output of a run, but as the answer to a request, nor stores it at a
+    symbolic place."""
+    if summary.exit is None or (run.marks & summary.notes.returned and not summary.answers):
         return False
     return not any(run.marks & summary.graphs.closure(value.src) for value in summary.exit.sym.values())
 

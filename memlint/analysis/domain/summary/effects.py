@@ -107,6 +107,8 @@ class Store:
     keyed: tuple[str, str] | None = None
     #: the tests of the ifs around it
     tests: tuple[ir.Expr, ...] = ()
+    #: nothing tells what kind of container it enters, which may bound what it keeps
+    vague: bool = False
     #: the members of a tuple or dictionary that is stored, by position or key
     parts: dict[str, V] = field(default_factory=dict)
 

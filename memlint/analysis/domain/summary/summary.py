@@ -155,6 +155,16 @@ class Summary(Compactable):
         return bool(self.backwards) or self.notes.blind_backward or bool(self.notes.blind_calls)
 
     @property
+    def answers(self) -> bool:
+        """Whether a runtime calls the function for each request."""
+        return self.hook is not None and self.hook.every == "request"
+
+    @property
+    def is_made_anew(self) -> bool:
+        """Whether a framework makes a new object for each call of the method."""
+        return self.hook is not None and self.hook.anew
+
+    @property
     def leaves(self) -> int | None:
         """The grad mode that a call leaves set (``torch.set_grad_enabled(False)`` in a helper); None if unchanged or
         unknown."""

@@ -8,6 +8,7 @@ from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState, resumed
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CALLABLE, Ref, V, ordered
+from memlint.analysis.index.entry_points import is_route
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.bindings import reads_any
 from memlint.analysis.syntax.memo import kept
@@ -263,10 +264,6 @@ def decorated_grad(summary: Summary, function: Function) -> int:
     return AMBIENT
 
 
-#: methods of an application that register the function under them for requests to a path
-_REGISTERS = frozenset({"route", "api_route", "get", "post", "put", "delete", "patch", "websocket"})
-
-
 def inert_decorators(summary: Summary, function: Function) -> list[tuple[ir.Expr, GuardKind]]:
     """The guards among the decorators under which the body never runs: the call of a coroutine function that they cover
     only makes the coroutine, unless a decorator between them runs it to its end, and a route registers the function
@@ -279,14 +276,6 @@ def inert_decorators(summary: Summary, function: Function) -> list[tuple[ir.Expr
         first = others[-1] + 1 if others else 0
         return [(item, "async") for at, item in enumerate(above) if at >= first and guards[at]]
     return [(item, "route") for at, item in enumerate(above) if guards[at] and any(routes[at:])]
-
-
-def is_route(decorator: ir.Expr) -> bool:
-    """``@app.post("/predict")``"""
-    if not isinstance(decorator, ir.Call) or not isinstance(decorator.func, ir.Attr) or not decorator.args:
-        return False
-    path = decorator.args[0]
-    return decorator.func.name in _REGISTERS and isinstance(path, ir.Const) and str(path.value).startswith("/")
 
 
 def _chosen(decorator: ir.Expr) -> ir.Expr:

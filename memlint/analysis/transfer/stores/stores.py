@@ -57,7 +57,9 @@ def store_value(
         if not any(ref.kind == "bounded" for ref in container.refs):
             spots.append(Spot(path, kind_of(path), place_text))
     for spot in spots:
-        note_store(fn, state, how, spot, inner, at, shown, parts=parts, sure_part=sure)
+        made = note_store(fn, state, how, spot, inner, at, shown, parts=parts, sure_part=sure)
+        if made is not None:
+            made.vague = not container.may_be(CONTAINER)
 
 
 def parts_of(fn: FunctionState, state: State, value: V) -> dict[str, V]:
