@@ -52,6 +52,7 @@ from .hook_runs import (
     MAX_DEPTH,
     given_for,
     indexed_by,
+    is_from_outside,
     loop_behind,
     loop_of_callees,
     loop_of_callers,
@@ -277,7 +278,7 @@ def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop |
     function = summary.function
     if layer_code(analyser, function) and root == "self" and text(call.owner) != "self":
         return each_call(function)
-    if may_be_cached(function) or rebinds(function, root) or _put_anew(summary, call.owner):
+    if (may_be_cached(function) and not summary.answers) or rebinds(function, root) or _put_anew(summary, call.owner):
         return None
     again = _repeated(analyser, summary, root_of(summary, call.owner, as_given=True) or root, 0)
     return again if again is not None or not of_module else added_for_each_input(analyser, summary, call)
@@ -312,21 +313,27 @@ def _put_anew(summary: Summary, owner: ir.Expr) -> bool:
 
 
 def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Loop | None:
-    """The loop over data that calls the function with the same module in each iteration; None if there is none."""
+    """What calls the function with the same module again and again: a loop over data, or a runtime for each request.
+    None if nothing is known to."""
     if depth >= MAX_DEPTH or summary.function.node is None:
         return None
+    outside = is_from_outside(summary.function, root)
+    if summary.answers:
+        stays = outside or (root == summary.function.own_name and not summary.is_made_anew)
+        return each_call(summary.function) if stays else None
     if may_be_cached(summary.function) or rebinds(summary.function, root):
         return None
-    if root not in {param.name for param in summary.function.params}:
+    if not outside and root not in {param.name for param in summary.function.params}:
         return None
     for caller, record in analyser.facts.calls_of(summary.function):
         expr = call_at(caller.function.body, record.at)
         if expr is None or _under_test(caller.function.body, expr):
             continue
-        given = given_for(caller, summary.function, expr, root)
+        given = root if outside else given_for(caller, summary.function, expr, root)
         if given is None:
             continue
-        around = [held for one in reversed(record.loops) if (held := caller.notes.rounds.get(one)) is not None]
+        loops = () if outside else reversed(record.loops)
+        around = [held for one in loops if (held := caller.notes.rounds.get(one)) is not None]
         own = given_for(caller, summary.function, expr, summary.function.own_name or "") or given
         for held in around:
             if given in held.bound | held.targets:

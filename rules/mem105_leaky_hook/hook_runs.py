@@ -166,6 +166,13 @@ def rebinds(function: Function, name: str) -> bool:
     )
 
 
+def is_from_outside(function: Function, name: str) -> bool:
+    """Whether a function only reads a variable of the code around it."""
+    return name not in function.locals and not any(
+        name in names_bound_by(one) for one in walk_statements(function.body, into_definitions=False)
+    )
+
+
 def names_it(target: ir.Expr, name: str) -> bool:
     return any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(target))
 

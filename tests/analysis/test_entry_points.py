@@ -165,6 +165,11 @@ class Log:
 log = Log()
 
 
+def look(image):
+    net.layer4.register_forward_hook(lambda module, args, output: print(output.std()))
+    return net(image)
+
+
 @app.post("/predict")
 def predict(image):
     global total, gallery
@@ -180,6 +185,8 @@ def predict(image):
     [
         ("log.add(net(x))", ["MEM104"]),
         ("gallery = torch.cat([gallery, net(x)])", ["MEM302"]),
+        ("look(x)", ["MEM105"]),
+        ("net.layer4.register_forward_hook(show); net(x)", ["MEM105"]),
         # bounded, emptied, numbers, and what goes with the request
         ("recent.append(net(x))", []),
         ("seen.append(net(x)); seen.pop(0)", []),
