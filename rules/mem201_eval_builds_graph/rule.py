@@ -88,7 +88,7 @@ def _severity(event: ModelCall) -> Severity:
     if event.function == "<module>" and not event.retained and (on_one or (event.loop is None and not event.large)):
         return "note"  # a script that runs its model once, or prints its results for single samples on the host
     through_data = any(loop and (loop.over == "loader" or loop.names_data) for loop in (event.loop, event.rounds))
-    through_data = through_data or (event.rounds is not None and event.rounds.kind == "calls")
+    through_data = through_data or (event.rounds is not None and event.rounds.over == "requests")
     signs = sum((event.followed, through_data, event.named))
     if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data or event.large)):
         return "note"
@@ -125,7 +125,7 @@ def _cost(event: ModelCall) -> str:
     if event.rounds is not None:
         where = "host" if event.on_host else "device"
         grows = f"{where} memory grows by the graph of"
-        if event.rounds.kind == "calls":
+        if event.rounds.over == "requests":
             return f"{grows} {event.rounds.text}, because `{event.retained}` keeps it"
         if event.rounds.over_data:
             return f"{grows} every batch, because `{event.retained}` keeps it"
@@ -140,7 +140,7 @@ def _cost(event: ModelCall) -> str:
 
 def _confidence(event: ModelCall) -> Confidence:
     if event.evaluation == "name":
-        through_data = event.loop is not None and event.loop.over == "loader" and event.loop.over_data
+        through_data = event.loop is not None and event.loop.over in ("loader", "requests") and event.loop.over_data
         done = event.consumed == "detached" or event.beside_training
         return weakest(event.certainty, "medium" if through_data and done else "low")
     if event.consumed == "escapes" and not event.retained:

@@ -260,6 +260,22 @@ def answer(image):
     assert found(tmp_path, text) == codes
 
 
+@pytest.mark.parametrize(("name", "codes"), [("predict", ["MEM201"]), ("answer", [])])
+def test_an_answer_of_an_unknown_network(tmp_path: Path, name: str, codes: list[str]) -> None:
+    text = f"""
+import torch
+from outside import app, decode, model, show
+
+model.load_state_dict(torch.load("weights.pt", map_location="cpu"))
+
+
+@app.post("/predict")
+def {name}(image):
+    return show(model(decode(image)))
+"""
+    assert found(tmp_path, text) == codes
+
+
 @pytest.mark.parametrize(("first", "codes"), [("initialize", []), ("finalize", ["MEM201"])])
 def test_what_is_turned_off_before_the_first_request(tmp_path: Path, first: str, codes: list[str]) -> None:
     text = f"""

@@ -14,7 +14,7 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, V
 from memlint.analysis.facts.common_arguments import freed_by_callers_choice
-from memlint.analysis.facts.repeats import each_call, is_run_by_optimizer, is_training_step
+from memlint.analysis.facts.repeats import by_requests, each_call, is_run_by_optimizer, is_training_step
 from memlint.analysis.judge.carried_state import is_carried_alone, state_of
 from memlint.analysis.judge.described import self_name, value_of
 from memlint.analysis.judge.judged_runs import of_layers
@@ -153,7 +153,7 @@ def _calls_from_elsewhere(analyser: Analyser, summary: Summary, store: Store) ->
         return None  # the function makes the object in each call
     if store.place.root.startswith("c:") and summary.function.owner(store.place.root[2:]) is None:
         return None  # a local variable of the function that defines this closure: it dies with that call
-    return each_call(summary.function)
+    return by_requests(analyser, summary.function) or each_call(summary.function)
 
 
 def _in_module(analyser: Analyser, summary: Summary, store: Store) -> bool:
