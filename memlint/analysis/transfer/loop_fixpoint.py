@@ -77,7 +77,7 @@ def for_loop(fn: FunctionState, state: State, statement: ir.For) -> State | None
         return inner
 
     # a loop that counts is taken to have a round, so that its variables are rebound in each round of the loops around
-    # it
+    # it, and one over layers to have a layer
     members = frozenset(path.then("[]") for path in source.syms)
     end = _loop(fn, state, loop, statement.body, enter, maybe_zero=not loop.counts, members=members)
     end = fn.interpreter.block(fn, end, statement.orelse)
@@ -175,7 +175,7 @@ def _loop(
     if end is None:
         return head if maybe_zero else None
     # without a round no member is replaced
-    after = join_states(head, end) if maybe_zero and not loop.replaces else end
+    after = join_states(head, end) if maybe_zero and not loop.replaces and loop.loop.over != "modules" else end
     if after is not None:
         keep_modes(end, after, loop.items)  # and none is frozen or put into a mode
         for place, value in end.sym.items() if members else ():
