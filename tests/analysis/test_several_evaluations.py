@@ -273,3 +273,49 @@ def test_a_call_for_which_it_may_raise(tmp_path: Path, keeps: str, number: int) 
     (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
     found = [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM201"]
     assert len(found) == number
+
+
+PREDICTOR = """
+import torch
+from torch import nn
+
+import exporting
+
+
+class Predictor:
+    def __init__(self, network: nn.Module, device):
+        self.network, self.device = network.to(device), device
+
+    def scores(self, image):
+        self.network.eval()
+        parts = []
+        for tile in image.split(8):
+            parts.append(self.network(tile.to(self.device)))  # here
+        return torch.cat(parts)
+
+    @torch.no_grad()
+    def predict_files(self, images):
+        return [self.scores(image).cpu().numpy() for image in images]
+
+
+def {name}(network, images, pool, device):
+    predictor = Predictor(network, device)
+    for image in images:
+        {guard}
+            exporting.export(pool, predictor.scores(image).cpu())
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "guard", "found"),
+    [
+        ("perform_validation", "if image is not None:", True),
+        ("perform_validation", "with torch.no_grad():", False),
+        # what gets the scores may train by them
+        ("refine", "if image is not None:", False),
+    ],
+)
+def test_an_evaluation_hands_on_what_a_predictor_gives(tmp_path: Path, name: str, guard: str, *, found: bool) -> None:
+    (tmp_path / "train.py").write_text(PREDICTOR.format(name=name, guard=guard))
+    findings = memlint.lint([tmp_path]).findings
+    assert any(item.code == "MEM201" for item in findings) is found

@@ -245,7 +245,7 @@ def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple
 
     Empty if not both kinds of calls are known, or if the function neither sets the model's mode itself nor cuts the
     graph: its runs are then judged in each caller. Also empty if the function returns a graph to a caller that may
-    train by it, or if some code may turn grad mode off globally.
+    train by it (one that is named as an evaluation does not), or if some code may turn grad mode off globally.
     """
     if run.grad != AMBIENT or analyser.facts.modes.of(summary.function) != ON | OFF:
         return ()
@@ -268,7 +268,7 @@ def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple
             elif grad == ON and run.mode_key is None and True in record.modes.values():
                 continue  # the caller puts the model into eval mode, so the guard is missing there
             elif grad == ON:
-                if gives and not _uses_up(caller, record.at, function):
+                if gives and not (is_evaluation_name(caller.function) or _uses_up(caller, record.at, function)):
                     return ()
                 sites.append(place)
             elif (
