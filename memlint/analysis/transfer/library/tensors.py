@@ -33,7 +33,7 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
-from memlint.analysis.syntax.bindings import names_bound_by, unpacked_beside
+from memlint.analysis.syntax.bindings import mentions, names_bound_by, unpacked_beside
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import calls, dotted, statement_at
 from memlint.analysis.transfer.heap import make, member_of_output
@@ -315,7 +315,9 @@ def _in_place(
     if isinstance(base, ir.Attr) and base.name == "data":
         return receiver
     how = "average" if averaged else "add" if name in ("add_", "sub_") else "update"
-    _overwrite(fn, state, expr, base, receiver, result, incoming, how, copied=name == "copy_")
+    # a copy of something else ends the old value; one of a mean with the old value carries it on
+    anew = name == "copy_" and not any(mentions(arg, text(base)) for arg in expr.args)
+    _overwrite(fn, state, expr, base, receiver, result, incoming, how, anew=anew)
     return result
 
 
@@ -329,9 +331,10 @@ def _overwrite(
     incoming: V,
     how: str,
     *,
-    copied: bool,
+    anew: bool,
 ) -> None:
-    """The place that an in-place operation changed now holds ``result``; the carry is recorded."""
+    """The place that an in-place operation changed now holds ``result``; the carry is recorded, unless the operation
+    replaces all of the old value."""
     shown = text(base)
     argument = text(expr.args[0]) if expr.args else text(expr)
 
@@ -341,7 +344,7 @@ def _overwrite(
 
     for path in sorted(receiver.syms):
         state.sym[path] = result.but(syms=frozenset())
-        if not copied:
+        if not anew:
             is_buffer = len(path.steps) == 1 and fn.analyser.is_buffer(fn.function, path)
             carried(path, "buffer" if is_buffer else kind_of(path), frozenset((path,)))
         return
@@ -352,7 +355,7 @@ def _overwrite(
         if loop is not None and base.id not in loop.bound:
             # the body does not rebind the name, so it has the last round's value
             old = old.marked(("prev", loop.id, base.id))
-        if not copied:
+        if not anew:
             carried(("var", base.id), "local", old.src)
     write_into_view(fn, state, base, receiver, incoming)
     if isinstance(base, ir.Call) and fn.loops and _looks_up(base):
