@@ -51,12 +51,18 @@ def test_a_library_made_it_and_its_graph_is_wanted_or_not_there(tmp_path: Path, 
     assert codes(tmp_path, EMBED.format(made=made, use=use)) == []
 
 
+@pytest.mark.parametrize("made", ["load(path)", "build(path)"])
 @pytest.mark.parametrize(
-    ("made", "expected"),
-    [("models.resnet50()", ["MEM201"]), ("load(path)", []), ("build(path)", [])],
+    ("use", "expected"),
+    [
+        # only what has a graph has to be detached
+        ("rows.append(out.detach().cpu().numpy())", ["MEM201"]),
+        ("rows.append(out.cpu().numpy())", []),
+        ("rows.append(out.tolist())", []),
+    ],
 )
-def test_what_nobody_knows_to_be_a_model(tmp_path: Path, made: str, expected: list[str]) -> None:
-    text = EMBED.format(made=made, use="rows.append(out.detach().cpu().numpy())")
+def test_what_only_its_use_shows_to_be_a_model(tmp_path: Path, made: str, use: str, expected: list[str]) -> None:
+    text = EMBED.format(made=made, use=use)
     assert codes(tmp_path, text, parts="build = object()\n") == expected
 
 

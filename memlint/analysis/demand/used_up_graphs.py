@@ -17,6 +17,7 @@ from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Source
 from memlint.analysis.facts.calls_by_name import has_known_callers
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import named_test
+from memlint.analysis.index.uses import detached_models
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any, targets
 from memlint.analysis.syntax.syntax import (
     expressions,
@@ -52,6 +53,7 @@ def is_spent(analyser: Analyser, summary: Summary, run: ModelRun, *, of_library:
     if summary.function.node is None and not applied:
         return False  # a single module-level forward may be meant for importers
     known = run.resolved or run.method == "forward" or trains or of_library or run.module.is_of_library()
+    known = known or (not run.served and not detached_models(summary.function.body).isdisjoint(_names_of(run)))
     if not known and not _records_inside(analyser, run.method, summary.function):
         return False
     marks = run.marks & summary.graphs.nodes.keys()
@@ -172,13 +174,17 @@ def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
 def trains_otherwise(summary: Summary, run: ModelRun) -> bool:
     """Whether another call of the same module reaches a backward, so that this run is not the one that trains. A module
     may train by its forward, and show samples by another method."""
-    names = {run.text, run.text.rpartition(".")[0]} if run.origin is None else {run.text}
     index = summary.run_index
     return any(
         other.node != run.node and (other.node in index.reached or not index.reached.isdisjoint(other.value.src))
-        for name in names
+        for name in _names_of(run)
         for other in index.of_text(name)
     )
+
+
+def _names_of(run: ModelRun) -> set[str]:
+    """What runs, by its text: the callee, and the object whose method it is if the function itself calls it."""
+    return {run.text, run.text.rpartition(".")[0]} if run.origin is None else {run.text}
 
 
 def used_up(

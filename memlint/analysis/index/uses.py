@@ -8,7 +8,7 @@ from memlint.analysis.index.program import Function, Program
 from memlint.analysis.index.roles_by_name import names_model
 from memlint.analysis.syntax.bindings import names_bound_by, unpacked_targets
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, parts, under_calls, walk_statements
+from memlint.analysis.syntax.syntax import calls, dotted, parts, under_calls, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import module_evidence
 from memlint.patterns import lazy_pattern
@@ -68,10 +68,11 @@ def methods_held(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
 def uses_of(program: Program, function: Function) -> frozenset[str]:
     """The dotted names on which a function calls methods, or whose attributes it reads, that only modules have."""
     unit = function.module.index.units[function.unit]
-    shows = not unit.calls.isdisjoint(("train", "zero_grad")) or not unit.calls.isdisjoint(module_evidence())
+    shows = not unit.calls.isdisjoint(("train", "zero_grad", "detach")) or not unit.calls.isdisjoint(module_evidence())
     if not shows and "_modules" not in unit.names:
         return frozenset()
     used, run_by_forward = _module_uses(function.body)
+    used |= detached_models(function.body)
     if run_by_forward - used and _has_other_forward(program):
         return used.union(name for name in run_by_forward if names_model(name))
     return used | run_by_forward
@@ -130,6 +131,39 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[s
             if place:
                 (forward if name == _FORWARD else found).add(place)
     return frozenset(found | (owners & run)), frozenset(forward)
+
+
+@kept
+def detached_models(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """The dotted names of models that give what a body detaches: ``self.model.encode(x).cpu().detach()``. Where nothing
+    has a graph there is nothing to detach."""
+    bound: dict[str, list[ir.Expr | None]] = {}
+    for statement in walk_statements(body):
+        for name in () if isinstance(statement, ir.AugAssign) else names_bound_by(statement):
+            bound.setdefault(name, []).append(statement.value if isinstance(statement, ir.Assign) else None)
+    found: set[str] = set()
+    for call in calls(body):
+        if isinstance(call.func, ir.Attr) and call.func.name == "detach":
+            models, root = _called_first(call.func.value)
+            given = bound.get(root, ())
+            if not models and len(given) == 1 and given[0] is not None:
+                models, _ = _called_first(given[0])
+            found |= models
+    return frozenset(found)
+
+
+def _called_first(expr: ir.Expr) -> tuple[set[str], str]:
+    """The models that the first call of a chain runs, and the variable that the chain begins with: {``net``} and
+    ``net`` of ``net(x)[0].cpu()``."""
+    made: ir.Call | None = None
+    while isinstance(expr, ir.Call | ir.Attr | ir.Subscript):
+        made = expr if isinstance(expr, ir.Call) else made
+        expr = expr.func if isinstance(expr, ir.Call) else expr.value
+    root = expr.id if isinstance(expr, ir.Name) else ""
+    if made is None or not made.passed:
+        return set(), root
+    places = (made.func, made.func.value) if isinstance(made.func, ir.Attr) else (made.func,)
+    return {dotted(place) for place in places if names_model(dotted(place))}, root
 
 
 def _owner(optimizer: ir.Expr) -> str:
