@@ -31,6 +31,7 @@ from memlint.analysis.syntax.syntax import (
 )
 from memlint.analysis.transfer.held_values import places_with, tensors_within, variables_with
 from memlint.analysis.transfer.library.forward_hooks import is_hooked
+from memlint.analysis.transfer.modules.flags import reached_with
 from memlint.analysis.transfer.modules.touched_parameters import of_networks, of_other_networks
 from memlint.ir import nodes as ir
 
@@ -108,7 +109,7 @@ def _trains_after(summary: Summary, at: int) -> bool:
 
 def _differentiates_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the call of the run differentiates: by a callee, by the model's own forward, or by a hook."""
-    if run.site.at in summary.notes.gradient_calls or differentiates_itself(analyser, run):
+    if run.site.at in summary.notes.gradient_calls or differentiates_itself(analyser, summary, run):
         return True
     return analyser.facts.hooks_differentiate and is_hooked(analyser, summary, run)
 
@@ -152,23 +153,27 @@ def trained_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> b
     return any(node != run.node for node in known[summary])
 
 
-def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
+def differentiates_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the forward, or a callee of it, differentiates (forces are the gradient of an energy) or makes its inputs
-    require grad. Under a guard it would raise."""
+    require grad. Under a guard it would raise. Constant arguments of the call decide the tests of the forward."""
     methods = [analyser.program.method(cls, run.method) for cls in analyser.classes(run.module)]
-    todo = [(method.key, 0) for method in methods if method is not None]
-    seen = {key for key, _ in todo}
+    passed = {record.callee: record for record in summary.calls.values() if record.at == run.site.at}
+    seen = {method.key for method in methods if method is not None}
+    todo = []
+    for method in methods:
+        record = passed.get(method.key) if method is not None else None
+        given = (record.args, record.trains) if record is not None else ()
+        todo.append((analyser.summary(method, *given), 0))
     while todo:
-        key, depth = todo.pop()
-        inner = analyser.summary(analyser.function_at(key))
+        inner, depth = todo.pop()
         if inner is None:
             continue
-        if inner.notes.gradients or inner.backwards or requires_inputs(inner.function.body):
+        if inner.notes.gradients or inner.backwards or requires_inputs(reached_with(inner)):
             return True
         for record in inner.calls.values() if depth < MAX_CALLERS_UP else ():
             if record.callee not in seen:
                 seen.add(record.callee)
-                todo.append((record.callee, depth + 1))
+                todo.append((analyser.summary(analyser.function_at(record.callee)), depth + 1))
     return False
 
 

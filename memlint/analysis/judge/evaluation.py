@@ -151,7 +151,7 @@ def _by_itself(analyser: Analyser, summary: Summary, verdict: Verdict, kept: dic
     None for other runs."""
     run = verdict.run
     owner = owner_of(analyser, summary, run)
-    if owner == "no" and not _may_be_asked(summary) and not differentiates_itself(analyser, run):
+    if owner == "no" and not _may_be_asked(summary) and not differentiates_itself(analyser, summary, run):
         in_loss = any({run.node} & reached for reached, *_ in summary.backwards)
         loop = loop_of(analyser, summary, run)
         shown = loop is None and not in_loss and summary.function.node is None and is_tried(run)

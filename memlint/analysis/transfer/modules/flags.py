@@ -24,6 +24,7 @@ from memlint.analysis.syntax.syntax import (
     expressions,
     is_name,
     last_name,
+    leaves,
     parts_of,
     walk_expression,
     walk_statements,
@@ -259,6 +260,27 @@ def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> F
         elif isinstance(value.const, bool) or (isinstance(value.const, str) and len(value.const) <= _MAX_LITERAL):
             found.append((name, value.const))
     return tuple(found)
+
+
+def reached_with(summary: Summary) -> tuple[ir.Stmt, ...]:
+    """The statements of a body that its constant arguments leave: a decided test gives way to its branch, and a branch
+    that returns ends the body."""
+    body = summary.function.body
+    decided = {name: bool(value) for name, value in summary.flags if name not in assigned_names(body)[0]}
+
+    def taken(block: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
+        for statement in block:
+            test = statement.test if isinstance(statement, ir.If) else None
+            holds = test_value(test, lambda part: decided.get(getattr(part, "id", ""))) if test is not None else None
+            if holds is None or not isinstance(statement, ir.If):
+                yield statement
+                continue
+            branch = statement.body if holds else statement.orelse
+            yield from taken(branch)
+            if leaves(branch):
+                return
+
+    return tuple(taken(body)) if decided else body
 
 
 def truth(summary: Summary, state: State, test: ir.Expr) -> bool | None:
