@@ -119,14 +119,14 @@ def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 
         if kind == "value" and _is_constant(analyser, *what):
             return True
         return _is_plain(analyser.global_value(kind, what))
+    if path.root[:2] in ("p:", "c:") and "[]" in path.steps and _DATA.search(path.text.lower()):
+        return True
     if path.root.startswith("p:"):
         param = next((one for one in function.params if one.name == name), None)
         if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:
             return True  # a number or a string
         passed = analyser.facts.parameter(function, name)
         if passed is not None and _is_plain(passed):
-            return True
-        if "[]" in path.steps and _DATA.search(path.text.lower()):
             return True
         if summary.hook is not None and not path.steps:
             return True

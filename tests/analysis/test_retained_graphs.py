@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import memlint
+from tests.linting import severities_in
 
 HEAD = """
 import torch
@@ -746,3 +747,37 @@ def test_a_graph_that_a_flag_may_keep_is_for_the_caller(tmp_path: Path, flags: s
     (tmp_path / "tasks.py").write_text(TASKS.format(flags=flags))
     codes = [one.code for one in memlint.lint([tmp_path], isolated=True).findings]
     assert ("MEM101" in codes) is found
+
+
+CLOSURE = """
+import torch
+from torch import nn
+
+
+def main(iterator, losses, device):
+    net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1)).to(device)
+    optimizer = torch.optim.Adam(net.parameters())
+
+    def epoch():
+        for step in {over}:
+            optimizer.zero_grad()
+            loss = {loss}
+            loss.backward(retain_graph=True)
+            optimizer.step()
+
+    for _ in range(10):
+        epoch()
+"""
+
+
+@pytest.mark.parametrize(
+    ("over", "loss", "expected"),
+    [
+        ("iterator", "net(step.to(device)).mean()", ["note"]),
+        # what the enclosing function's tensors are made of enters with them, in each round
+        ("range(10)", "net(losses[step]).mean()", []),
+        ("losses", "net(step).mean()", []),
+    ],
+)
+def test_batches_of_an_enclosing_function(tmp_path: Path, over: str, loss: str, expected: list[str]) -> None:
+    assert severities_in(tmp_path, CLOSURE.format(over=over, loss=loss), "MEM112") == expected
