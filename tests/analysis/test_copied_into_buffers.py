@@ -43,6 +43,11 @@ def test_copies_into_a_buffer(tmp_path: Path, update: str, found: bool) -> None:
     assert ("MEM103" in codes_in(tmp_path, NORM.format(update=update))) is found
 
 
+def test_what_a_layer_averages_is_an_activation(tmp_path: Path) -> None:
+    plain = NORM.replace("x = x * self.scale", "").format(update="self.spread.copy_(0.9 * self.spread + 0.1 * spread)")
+    assert codes_in(tmp_path, plain) == ["MEM103"]
+
+
 LOOP = """
 import torch
 

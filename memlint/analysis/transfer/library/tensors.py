@@ -42,6 +42,7 @@ from memlint.analysis.transfer.library import extent_ops
 from memlint.analysis.transfer.library.placement import target_device
 from memlint.analysis.transfer.modules.touched_parameters import note_detached
 from memlint.analysis.transfer.narrowing import no_batch
+from memlint.analysis.transfer.stores.carry import classify
 from memlint.analysis.transfer.stores.loop_updates import write_into_view
 from memlint.analysis.transfer.stores.stores import kind_of, note_carry
 from memlint.analysis.transfer.unresolved import unknown_call
@@ -315,8 +316,9 @@ def _in_place(
     if isinstance(base, ir.Attr) and base.name == "data":
         return receiver
     how = "average" if averaged else "add" if name in ("add_", "sub_") else "update"
-    # a copy of something else ends the old value; one of a mean with the old value carries it on
     anew = name == "copy_" and not any(mentions(arg, text(base)) for arg in expr.args)
+    if name == "copy_" and not anew:  # a mean with the old value carries it on
+        how, _ = classify(fn, state, expr.args[0], text(base, 200), incoming)
     _overwrite(fn, state, expr, base, receiver, result, incoming, how, anew=anew)
     return result
 
