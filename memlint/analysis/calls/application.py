@@ -94,6 +94,8 @@ class Application(Translation):
                 self.fn.leave(self.fn.graphs.closure(tensors_within(self.fn, self.before, value).src))
         for path in outward.used:
             self.fn.used |= self.graph_of(path)
+        for path in outward.arrays if not self.fn.handlers else ():
+            self.fn.notes.arrays.append((self.graph_of(path), tuple(self.fn.tests), False))
         self._modes()
         self.fn.notes.owned += [self._owned(entry) for entry in self.callee.notes.owned]
         if ANY not in self.fn.notes.given:

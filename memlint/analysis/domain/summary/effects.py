@@ -196,8 +196,8 @@ class Backward(NamedTuple):
 class Outward(NamedTuple):
     """The symbols among the sources of a finished summary, which are all that a caller can see. ``freed``: with whether
     on every path; ``reached``: by each backward, with whether it keeps the graph; ``escaped``: with whether to a loss
-    alone; ``left``: without those in ``escaped`` and ``logged``; ``given``: of the modules that it passes to unresolved
-    code."""
+    alone; ``left``: without those in ``escaped`` and ``logged``; ``arrays``: what NumPy converts on every path, which
+    raises for a graph; ``given``: of the modules that it passes to unresolved code."""
 
     freed: tuple[tuple[Path, bool], ...]
     reached: tuple[tuple[tuple[Path, ...], bool], ...]
@@ -205,6 +205,7 @@ class Outward(NamedTuple):
     left: tuple[Path, ...]
     logged: tuple[Path, ...]
     used: tuple[Path, ...]
+    arrays: tuple[Path, ...]
     given: tuple[Path, ...]
 
 

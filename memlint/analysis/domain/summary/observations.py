@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.events import GuardKind
@@ -43,12 +44,17 @@ class GradientObservations(Compactable):
         self.keeps_gradients = False
         #: the ordinals of calls of functions that differentiate
         self.gradient_calls: set[int] = set()
-        #: values that NumPy converts, which raises for a graph, each with the tests around the call
-        self.arrays: list[tuple[Sources, tuple[ir.Expr, ...]]] = []
+        #: values that NumPy converts, which raises for a graph, each with the tests around the call, and whether it has
+        #: no graph on some path
+        self.arrays: list[tuple[Sources, tuple[ir.Expr, ...], bool]] = []
         #: graphs from which a value was detached in place, by ``detach_()``
         self.cut_off: set[Source] = set()
         #: by ordinal, the backwards that retain their graph, with the sources that had escaped before
         self.retained: dict[int, tuple[ir.Call, Sources]] = {}
+
+    def always_converted(self) -> Iterator[Sources]:
+        """The graphs that NumPy converts on every path."""
+        return (taken for taken, tests, bare in self.arrays if not (tests or bare))
 
     def add_gradients_of(self, callee: GradientObservations, at: int) -> None:
         """Add what a callee that differentiates, called at an ordinal, tells of its caller's gradients."""

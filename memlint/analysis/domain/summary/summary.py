@@ -135,7 +135,8 @@ class Summary(Compactable):
             tuple([(path, path not in self.left) for path in symbols(self.escaped)]),
             symbols(self.left - self.escaped - self.notes.logged),
             symbols(self.notes.logged - self.escaped),
-            symbols(self.used),
+            symbols(self.graphs.closure(self.used)),
+            symbols(EMPTY.union(*map(self.graphs.sure, self.notes.always_converted()))),
             symbols(self.notes.given),
         )
 

@@ -191,7 +191,7 @@ def _by_result(fn: FunctionState, state: State, call: _Call) -> V:
     name, row, args, words, expr, inner = call
     if row.returns == "data":
         if name in _ARRAYS and args and args[0].is_only(TENSOR) and args[0].src and not fn.handlers:
-            fn.notes.arrays.append((args[0].src, tuple(fn.tests)))
+            fn.notes.arrays.append((args[0].src, tuple(fn.tests), args[0].bare))
         for value in inner:
             fn.used |= value.src
         extent = batches.of_tensors(args) if name == batches.TENSORS else None

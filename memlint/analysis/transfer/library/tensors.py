@@ -118,7 +118,7 @@ def _call(
         # graph
         raises = name == "numpy" and not ("force" in words and words["force"].const is not False)
         if raises and receiver.src and not fn.handlers and _of_known_methods(expr):
-            fn.notes.arrays.append((receiver.src, tuple(fn.tests)))
+            fn.notes.arrays.append((receiver.src, tuple(fn.tests), receiver.bare))
         return V(DATA, size=SCALAR) if name != "tolist" else make(fn, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":
         note_detached(fn, receiver, expr.func.value if isinstance(expr.func, ir.Attr) else expr)

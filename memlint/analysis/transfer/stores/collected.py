@@ -246,7 +246,7 @@ def proved_free(summary: Summary, sources: Sources, tests: tuple[ir.Expr, ...]) 
     nodes = {source for source in sources if source in summary.graphs.nodes}
     return bool(nodes) and any(
         all(test in tests for test in around) and nodes <= summary.graphs.sure(taken)
-        for taken, around in summary.notes.arrays
+        for taken, around, _ in summary.notes.arrays
     )
 
 
@@ -263,7 +263,7 @@ def gives_no_graph(summary: Summary, run: ModelRun) -> bool:
 
 def may_give_no_graph(summary: Summary, run: ModelRun) -> bool:
     """Whether numpy() takes the output of a run where some test holds."""
-    return any(run.node in summary.graphs.sure(taken) for taken, _ in summary.notes.arrays)
+    return any(run.node in summary.graphs.sure(taken) for taken, *_ in summary.notes.arrays)
 
 
 def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
