@@ -164,7 +164,8 @@ def _in_module(analyser: Analyser, summary: Summary, store: Store) -> bool:
     function = summary.function
     if function.cls is None or not analyser.program.is_module(function.cls):
         return False
-    trains = bool(summary.backwards) or bool(summary.notes.evaluations) or summary.hook is not None
+    notes = summary.notes
+    trains = bool(summary.backwards or notes.evaluations or notes.trains_below) or summary.hook is not None
     given = summary.graphs.nodes_of(summary.notes.returned)
     if store.how == "call" and not any(node.definite or node.unknown or node.guess for node in given):
         return False  # it returns numbers only (sampling, decoding), so no caller can need the graph

@@ -123,6 +123,7 @@ def note_store(
     member that is not in ``parts`` has a graph for sure. ``growing``: the loops each round of which adds a member;
     by default, all loops around it."""
     made, survives = outlived(fn, state, spot.place)
+    made = _kept_in(fn, state, spot, made) if survives else made
     around = _around(fn, made, spot, fn.loops if growing is None else growing)
     if (around is None and not isinstance(spot.place, Path)) or _keeps_nothing(fn, value, shown):
         return None
@@ -133,6 +134,18 @@ def note_store(
     store.evaluates = of_eval_mode(fn.function, store.tests)
     store.inner = store.local and any(item.id in made and item.loop.over == "loader" for item in fn.loops)
     return _pending(fn, state, store)
+
+
+def _kept_in(fn: FunctionState, state: State, spot: Spot, made: tuple[Source, ...]) -> tuple[Source, ...]:
+    """The loops that make a place anew; for a member that the innermost loop picks (``for key, value in
+    values.items(): kept[key].append(value)``), those that make its container anew, which keeps it until then."""
+    inner = fn.innermost(())
+    if inner is None or isinstance(spot.place, Path) or not _is_member(spot, inner):
+        return made
+    around = [
+        obj for obj in state.heap.values() if any(spot.place in one.objs for one in (obj.elem, *obj.fields.values()))
+    ]
+    return tuple(item for item in made if any(item in obj.loops for obj in around)) if around else made
 
 
 def begun_store(
