@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memlint.analysis.calls.call_symbols import Symbols
-from memlint.analysis.domain.graphs import Node
+from memlint.analysis.domain.graphs import Node, part_of
 from memlint.analysis.domain.recorded_modes import whole_of
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, Obj
 from memlint.analysis.domain.tensor_ops import names_number, on_accelerator
@@ -240,9 +240,13 @@ class Translation(Symbols):
         own = graphs.nodes[source]
         if own.ambient and self.state.grad == OFF:
             return EMPTY
-        if graphs.beside(source):
+        beside = graphs.beside(source)
+        if beside:
             # a value beside the output of an unresolved model may be a number for display
             definite, model, unknown = None, False, own
+            known = own.parents - own.loose if own.beside else own.parents
+            whole = self.sources(frozenset(item for item in known if own.beside or part_of(source, item)))
+            parents, certain = parents | whole, certain | whole
         if definite is None and source in self.proved:
             definite = own
         if definite is None and unknown is None and not parents:
@@ -269,6 +273,7 @@ class Translation(Symbols):
             own.leaf,
             loops=self.fn.loop_ids,
             loose=parents - certain,
+            beside=beside,
         )
         self.fn.graphs.record(key, node)
         return self._record(key, freed)

@@ -46,6 +46,8 @@ class Node:
     loose: Sources = EMPTY
     #: the call records it on some paths only
     partial: bool = False
+    #: a callee returns it: a later part of the output of an unresolved model, which is a parent
+    beside: bool = False
 
 
 def part_of(item: Source, root: Source) -> bool:
@@ -281,7 +283,8 @@ class Graphs:
                 todo.extend(
                     parent
                     for parent in node.parents
-                    if part_of(source, parent) and not ((whole := self.nodes.get(parent)) is not None and whole.guess)
+                    if part_of(source, parent) or (node.beside and parent not in node.loose)
+                    if not ((whole := self.nodes.get(parent)) is not None and whole.guess)
                 )
         self._work += len(seen)
         self._sure[sources] = frozenset(seen)
@@ -290,14 +293,10 @@ class Graphs:
     def beside(self, source: Source) -> bool:
         """Whether a source is a later part (not the first) of an unresolved model's output."""
         node = self.nodes.get(source)
-        return (
-            node is not None
-            and node.unknown
-            and any(
-                part_of(source, item) and (whole := self.nodes.get(item)) is not None and whole.opaque
-                for item in node.parents
-            )
-        )
+        if node is None or not node.unknown or node.beside:
+            return node is not None and node.beside
+        wholes = (self.nodes.get(item) for item in node.parents if part_of(source, item))
+        return any(whole is not None and whole.opaque for whole in wholes)
 
     def digest(self, source: Source) -> tuple[list[tuple[Path, bool]], list[Node], int | str]:
         """The ancestry of a source in a finished graph: its symbols, each with whether it is sure; the sure nodes; and

@@ -323,7 +323,7 @@ def _state_of_model(summary: Summary, sources: frozenset[Source]) -> bool:
             (parent := summary.graphs.nodes.get(item)) is not None
             and parent.definite
             and parent.model
-            and part_of(source, item)
+            and (node.beside or part_of(source, item))
             and not _is_cut_by_all(summary, source, item)
             for item in node.parents
         ):
