@@ -123,12 +123,10 @@ def _help(event: ModelCall) -> str:
 
 def _cost(event: ModelCall) -> str:
     if event.rounds is not None:
-        where = "host" if event.on_host else "device"
-        grows = f"{where} memory grows by the graph of"
-        if event.rounds.over == "requests":
-            return f"{grows} {event.rounds.text}, because `{event.retained}` keeps it"
-        if event.rounds.over_data:
-            return f"{grows} every batch, because `{event.retained}` keeps it"
+        grows = f"{'host' if event.on_host else 'device'} memory grows by the graph of"
+        if event.rounds.over == "requests" or event.rounds.over_data:
+            each = event.rounds.text if event.rounds.over == "requests" else "every batch"
+            return f"{grows} {each}, because `{event.retained}` keeps it"
         return f"{grows} each iteration of `{event.rounds.text}`, as `{event.retained}` keeps it"
     if event.held:  # a member of a growing container, or a value
         ends = "" if event.held.endswith("[…]") else " until it is replaced"

@@ -294,3 +294,28 @@ class TritonPythonModel:
         return [self.net(read(one).cuda()).argmax(dim=1).tolist() for one in requests]
 """
     assert found(tmp_path, text) == codes
+
+
+CACHED = """
+import torch
+from fastapi import FastAPI
+from outside import decode
+from torchvision.models import resnet50
+
+app = FastAPI()
+net = resnet50(weights="DEFAULT").cuda().eval()
+cache = {}
+
+
+@app.get("/embed/{name}")
+def embed(name: str):
+    if name not in cache:
+        cache[name] = net(decode(name).cuda())
+    return cache[name].tolist()
+"""
+
+
+def test_a_cache_by_names_keeps_the_graph(tmp_path: Path) -> None:
+    (one,) = findings_in(tmp_path, CACHED, name="server.py")
+    assert one.code == "MEM201" and "`cache` keeps the graph" in one.message
+    assert "nothing keeps" not in one.message

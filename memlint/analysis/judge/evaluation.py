@@ -329,12 +329,12 @@ def is_small(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
 
 
 def _held_by(summary: Summary, run: ModelRun) -> str:
-    """The attribute of ``self`` in which the function stores the run's output with its graph; "" if there is none."""
+    """The attribute of ``self`` or the global that holds the run's output with its graph; "" if there is none."""
     own = f"p:{summary.function.own_name}"
     if summary.exit is None:
         return ""
     held = places_with(summary, summary.exit, run.marks)
-    return min((place.text for place in held if place.root == own), default="")
+    return min((place.text for place in held if place.root == own or place.root.startswith("g:")), default="")
 
 
 def _keeper(summary: Summary, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
