@@ -154,10 +154,13 @@ def trained_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> b
 
 
 def differentiates_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether the forward, or a callee of it, differentiates (forces are the gradient of an energy) or makes its inputs
-    require grad. Under a guard it would raise. Constant arguments of the call decide the tests of the forward."""
+    """Whether the forward or the method that runs (``model.explain(x)``), or a callee of it, differentiates (forces are
+    the gradient of an energy) or makes its inputs require grad. Under a guard it would raise. Constant arguments of the
+    call decide the tests of the forward."""
     methods = [analyser.program.method(cls, run.method) for cls in analyser.classes(run.module)]
     passed = {record.callee: record for record in summary.calls.values() if record.at == run.site.at}
+    if run.origin is None:
+        methods += map(analyser.function_at, passed)
     seen = {method.key for method in methods if method is not None}
     todo = []
     for method in methods:
