@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recall on bugs that their own projects mended: ``python benchmarks/fixed_bugs.py``.
+"""Recall on bugs that their own projects fixed: ``python benchmarks/fixed_bugs.py``.
 
 ``benchmarks/results/fixed_bugs.jsonl`` holds one place a line, in a public repository as it was before a commit that
 put a guard (``no_grad``, ``inference_mode``) around it or cut a value that is added up or stored (``.item()``,
@@ -10,7 +10,7 @@ lines. ``found``: the codes that memlint gives there, by the commit of memlint (
 
 The places of a ``set`` were drawn before memlint was run on them, but the first state is the only one that they have
 not taught. The later sets have all categories, and one reader each; the places of the fourth were found by what users
-said of them in issues, of which some were never mended (``changed_by`` is then the issue); of the fifth, half by issues
+said of them in issues, of which some were never fixed (``changed_by`` is then the issue); of the fifth, half by issues
 and half by reading the history of repositories that were drawn by their subject. The eighth and
 the ninth have all categories in about the shares in which they are reported, the others what their drawing brought (of
 the seventh, 70 % are evaluations; of the tenth, two in five; of the eleventh, 57 %). Four places of the ninth to

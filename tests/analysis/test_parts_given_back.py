@@ -42,6 +42,22 @@ STEPS = (
     ("output, state.detach()", ("word, state = self.once(token, state)", "print(word.argmax().item())"), ""),
     ("output, state", ("word, state = self.once(token, state)", "state = state.detach()", "print(word.item())"), ""),
     ("output, state", ("with torch.no_grad():", "    word, state = self.once(token, state)"), ""),
+    # the first state stays
+    (
+        "output, state",
+        ("word, new = self.once(token, state)", "if state is None:", "    state = new", "print(word.item())"),
+        "",
+    ),
+    (
+        "output, state",
+        ("word, new = self.once(token, state)", "state = new if state is None else state", "print(word.item())"),
+        "",
+    ),
+    (
+        "output, state",
+        ("word, new = self.once(token, state)", "if state is not None:", "    state = new", "print(word.item())"),
+        "MEM103",
+    ),
     # the second part may be a count, which is displayed
     ("output, state", ("word, count = self.once(token, None)", "counts.append(count)", "print(word.item())"), ""),
     ("output, state", ("word, count = self.through(token, None)", "counts.append(count)", "print(word.item())"), ""),

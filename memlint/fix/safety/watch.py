@@ -224,7 +224,7 @@ class Watch:
             case ir.Subscript():
                 held = self.share(function, target.value)
                 self.share(function, target.index)
-                if held and not self._is_mended(function, statement) and not is_container(function, target.value):
+                if held and not self._is_fixed(function, statement) and not is_container(function, target.value):
                     self.doubtful(f"`{text(target, 40)}` is changed in place, and `.detach()` shares its memory")
                 elif level:
                     self.into(function, target.value)
@@ -243,7 +243,7 @@ class Watch:
 
     def _augmented(self, function: Function, statement: ir.AugAssign) -> None:
         level, held = self.share(function, statement.value), self.share(function, statement.target)
-        if held == ITSELF and not self._is_mended(function, statement) and not is_sum(function, statement.target):
+        if held == ITSELF and not self._is_fixed(function, statement) and not is_sum(function, statement.target):
             self.doubtful(f"`{text(statement.target, 40)}` is changed in place, and `.detach()` shares its memory")
         elif level or held:
             target = statement.target
@@ -254,7 +254,7 @@ class Watch:
             elif isinstance(target, ir.Subscript):
                 self.into(function, target.value)
 
-    def _is_mended(self, function: Function, statement: ir.Stmt | None) -> bool:
+    def _is_fixed(self, function: Function, statement: ir.Stmt | None) -> bool:
         return statement is not None and (function.module.key, function.unit, statement.at) in self.ignored
 
     # ------------------------------------------------------------------------------------ returns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.effects import Spot
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, V
+from memlint.analysis.domain.values import CONTAINER, NONE, TENSORS, TREE, UNKNOWN, Path, V
 from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
@@ -13,6 +13,7 @@ from memlint.analysis.syntax.rebuilding import Member, is_old_member, members_an
 from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_statements
 from memlint.analysis.transfer.heap import current_position
 from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.narrowing import narrow
 from memlint.analysis.transfer.stores import growing, loop_updates
 from memlint.analysis.transfer.stores.class_places import picking_name, place_of
 from memlint.analysis.transfer.stores.collected import given_as
@@ -67,10 +68,12 @@ def note_built(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: 
             return
         if isinstance(target, ir.Name):
             value = tensors_within(fn, state, value)
-    other = _other_side(expr, target)
-    if other is not None:
+    other, before = _other_side(expr, target), state
+    if other is not None and isinstance(expr, ir.IfExp):
+        before = fn.fork(state)
+        narrow(fn, before, expr.test, other is expr.body)
         value, expr = fn.interpreter.evaluate(fn, state, other), other
-    if not value.may_be(TENSORS | UNKNOWN):
+    if not value.may_be(TENSORS | UNKNOWN) or _is_empty(before, target):
         return
     if not fn.loops and isinstance(target, ir.Name) and target.id in fn.function.locals:
         return  # outside of loops, a local variable carries nothing
@@ -96,6 +99,13 @@ def note_built(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: 
     summed = summed_members(expr, shown)
     added = text(_addend(expr, shown)) if summed is None else _added_text(expr, summed, target)
     note_carry(fn, state, how, found, value, rest, at, added, index=picking_name(target))
+
+
+def _is_empty(state: State, target: ir.Expr) -> bool:
+    """Whether a variable holds None until this assignment, as a test has found (``if state is None: state = new``), so
+    that no round computes its value from another one."""
+    held = state.env.get(target.id) if isinstance(target, ir.Name) else None
+    return held is not None and held.is_only(NONE)
 
 
 def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
