@@ -24,6 +24,9 @@ class Norm(nn.Module):
         spread = x.var(dim=0)
         {update}
         return x / spread.sqrt()
+
+    def mixed(self, spread):
+        return 0.9 * self.spread + 0.1 * spread
 """
 
 
@@ -32,7 +35,14 @@ class Norm(nn.Module):
     [
         ("self.spread.copy_(0.9 * self.spread + 0.1 * spread)", True),
         ("self.spread.copy_(torch.lerp(self.spread, spread, 0.1))", True),
+        # a mean that a variable or a helper holds
+        ("blend = 0.9 * self.spread + 0.1 * spread\n        self.spread.copy_(blend)", True),
+        ("self.spread.copy_(self.mixed(spread))", True),
         ("self.spread.copy_(spread)", False),
+        # these read no more of the old value than its device, its shape or its data
+        ("self.spread.copy_(spread.to(self.spread.device))", False),
+        ("self.spread.copy_(spread.view_as(self.spread))", False),
+        ("self.spread.copy_(torch.zeros_like(self.spread) + spread)", False),
         ("self.spread.copy_(0.9 * self.spread + 0.1 * spread.detach())", False),
         ("self.spread.copy_((0.9 * self.spread + 0.1 * spread).detach())", False),
         ("self.spread.data.copy_(0.9 * self.spread + 0.1 * spread)", False),

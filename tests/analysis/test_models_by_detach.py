@@ -36,6 +36,10 @@ class Service:
         # a guard, and what shows no graph
         ("with torch.no_grad():\n            return self.model(words).detach().cpu()", False),
         ("return self.model(words).cpu().numpy()", False),
+        # the forces are the gradient of the energy: the model raises under a guard
+        ("return self.model(words)['forces'].detach().cpu().numpy()", False),
+        ("out = self.model(words)\n        return out.energy.detach().cpu(), out.forces.detach().cpu()", False),
+        ("return self.model(words, compute_stress=True)['energy'].detach().cpu()", False),
         # no model's name; a library's method that has a guard of its own; a name with several values
         ("return self.env.step(words).detach().cpu()", False),
         ("return self.model.generate(words).detach().cpu()", False),

@@ -136,7 +136,8 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[s
 @kept
 def detached_models(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """The dotted names of models that give what a body detaches: ``self.model.encode(x).cpu().detach()``. Where nothing
-    has a graph there is nothing to detach."""
+    has a graph there is nothing to detach. None where the body also reads derivatives, such as an output's forces: a
+    model may differentiate for them by itself, and raises under a guard."""
     bound: dict[str, list[ir.Expr | None]] = {}
     for statement in walk_statements(body):
         for name in () if isinstance(statement, ir.AugAssign) else names_bound_by(statement):
@@ -149,7 +150,26 @@ def detached_models(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
             if not models and len(given) == 1 and given[0] is not None:
                 models, _ = _called_first(given[0])
             found |= models
-    return frozenset(found)
+    return frozenset() if found and _reads_derivatives(body) else frozenset(found)
+
+
+#: parts of an output that a model derives from another part, and keywords that ask for them
+_DERIVATIVE = lazy_pattern(r"(?!requires_|no_)(\w+_)?(forces?|stress(es)?|virials?|gradients?|hessian|jacobian)")
+
+
+def _reads_derivatives(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a body reads a part that is named like a derivative of another output, or asks for one by a keyword."""
+    for part in parts(body):
+        match part:
+            case ir.Subscript(index=ir.Const(value=str(name))) | ir.Attr(name=name):
+                named = [name]
+            case ir.Call(keywords=keywords):
+                named = [word.name or "" for word in keywords]
+            case _:
+                continue
+        if any(_DERIVATIVE.fullmatch(name.lower()) for name in named):
+            return True
+    return False
 
 
 def _called_first(expr: ir.Expr) -> tuple[set[str], str]:

@@ -316,11 +316,22 @@ def _in_place(
     if isinstance(base, ir.Attr) and base.name == "data":
         return receiver
     how = "average" if averaged else "add" if name in ("add_", "sub_") else "update"
-    anew = name == "copy_" and not any(mentions(arg, text(base)) for arg in expr.args)
+    anew = name == "copy_" and not _blends(fn, expr, base, receiver, incoming)
     if name == "copy_" and not anew:  # a mean with the old value carries it on
         how, _ = classify(fn, state, expr.args[0], text(base, 200), incoming)
     _overwrite(fn, state, expr, base, receiver, result, incoming, how, anew=anew)
     return result
+
+
+def _blends(fn: FunctionState, expr: ir.Call, base: ir.Expr, receiver: V, incoming: V) -> bool:
+    """Whether what a place takes over is a mean with its old value: the graph shows it, since the text may read
+    no more of the place than its shape or device. A variable's graph also has that of the last round, so that its
+    text counts too."""
+    if receiver.src.isdisjoint(fn.graphs.closure(incoming.src)):
+        return False
+    if receiver.syms:
+        return not receiver.syms.isdisjoint(fn.graphs.closure(incoming.src))
+    return any(mentions(arg, text(base)) for arg in expr.args)
 
 
 def _overwrite(
