@@ -95,3 +95,45 @@ def test_lists_by_name(tmp_path: Path, keeps: tuple[str, ...], base: str, others
 def test_silent(tmp_path: Path, keeps: tuple[str, ...], given: str, anew: bool) -> None:
     """Nothing is kept over rounds where the dictionary or the list is made anew, or the value has no graph."""
     assert codes(tmp_path, keeps, given, anew) == []
+
+
+FLUSHED = """
+import collections
+
+import torch
+from torch import nn
+
+
+def train(loader):
+    net = nn.Linear(1000, 1000).cuda()
+    optim = torch.optim.Adam(net.parameters())
+    kept = collections.defaultdict(list)
+    total = []
+    for step, (x, y) in enumerate(loader):
+        out = net(x.cuda())
+        losses = {{"l1": (out - y.cuda()).abs().mean(), "l2": (out - y.cuda()).square().mean()}}
+        optim.zero_grad()
+        sum(losses.values()).backward()
+        optim.step()
+        for name, loss in losses.items():
+            kept[name].append(loss)
+        {after}
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "severity"),
+    [
+        ("print(step)", "warning"),
+        ("kept.clear()", ""),
+        ("if step % loader.every == 0: print(sum(kept['l1'])); kept.clear()", "note"),
+        # the lists stay elsewhere
+        ("total.extend(kept.values()); kept.clear()", "warning"),
+    ],
+)
+def test_flushed(tmp_path: Path, after: str, severity: str) -> None:
+    """A dictionary that is cleared drops its lists, unless something else holds them."""
+    (tmp_path / "program.py").write_text(FLUSHED.format(after=after), encoding="utf-8")
+    result = memlint.lint([tmp_path], select=["MEM102"], isolated=True)
+    assert {str(finding.severity) for finding in result.findings if "kept" in finding.message} == ({severity} - {""})

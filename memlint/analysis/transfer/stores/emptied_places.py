@@ -138,10 +138,13 @@ def _made_again(fn: FunctionState, state: State, old: V | None, value: V) -> Sou
 
 
 def empty(fn: FunctionState, state: State, container: V) -> None:
-    """Drop the content of the container."""
+    """Drop the content of the container, and that of its members to which nothing else refers."""
+    inner = with_members(state, container.objs) - container.objs
     for key, obj in state.objects(container):
         if len(container.objs) == 1:
             state.heap[key] = obj.emptied()
     for path in ordered(container.syms):
         state.sym[path.then("[]")] = NOTHING
     drop_stores(fn, state, container.objs | container.syms)
+    if inner:
+        release(fn, state, inner)
