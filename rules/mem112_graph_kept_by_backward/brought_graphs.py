@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class, Module, Summary, TooManyError, functions_naming
+from memlint.sdk.project import Analyser, Class, Function, Module, Summary, TooManyError, functions_naming
 from memlint.sdk.syntax import calls, dotted, ir, mentions, text, unpacked_targets, walk_expression, walk_statements
 from memlint.sdk.values import (
     CALLABLE,
@@ -120,7 +120,7 @@ def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 
             return True
         return _is_plain(analyser.global_value(kind, what))
     if path.root[:2] in ("p:", "c:") and "[]" in path.steps and _DATA.search(path.text.lower()):
-        return True
+        return path.root.startswith("p:") or not _is_computed(analyser, function.around, name)
     if path.root.startswith("p:"):
         param = next((one for one in function.params if one.name == name), None)
         if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:
@@ -131,6 +131,20 @@ def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 
         if summary.hook is not None and not path.steps:
             return True
         return depth < _DEPTH and _passed_without(analyser, summary, path, depth + 1)
+    return False
+
+
+def _is_computed(analyser: Analyser, function: Function | None, name: str) -> bool:
+    """Whether an enclosing function's variable holds graphs that this function records: its name is no evidence then,
+    as in ``batches = [encoder(x) for x in data]``."""
+    while function is not None:
+        summary = analyser.summary(function)
+        if summary is None or summary.exit is None:
+            return True
+        if name in summary.exit.env:
+            sources = tensors_within(summary, summary.exit, summary.exit.env[name]).src
+            return not summary.graphs.nodes.keys().isdisjoint(summary.graphs.closure(sources))
+        function = function.around
     return False
 
 

@@ -755,6 +755,7 @@ from torch import nn
 
 
 def main(iterator, losses, device):
+    data = [nn.Linear(8, 8)(x) for x in losses]
     net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1)).to(device)
     optimizer = torch.optim.Adam(net.parameters())
 
@@ -774,6 +775,8 @@ def main(iterator, losses, device):
     ("over", "loss", "expected"),
     [
         ("iterator", "net(step.to(device)).mean()", ["note"]),
+        # what the enclosing function computed has one graph for all epochs, whatever its name
+        ("data", "net(step).mean()", []),
         # what the enclosing function's tensors are made of enters with them, in each round
         ("range(10)", "net(losses[step]).mean()", []),
         ("losses", "net(step).mean()", []),
