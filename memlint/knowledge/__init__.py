@@ -64,6 +64,7 @@ class Entry(NamedTuple):
     given_to: frozenset[str]
     methods: frozenset[str]
     first: str
+    beside: str
 
 
 class Methods(NamedTuple):
@@ -257,6 +258,7 @@ def entries() -> tuple[Entry, ...]:
             frozenset(raw.get("given_to", ())),
             frozenset(raw.get("methods", ())),
             raw.get("first", ""),
+            raw.get("beside", ""),
         )
         for raw in read("services.toml")["entry"]
     )

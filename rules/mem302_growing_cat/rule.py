@@ -88,9 +88,8 @@ def _confidence(event: Carry, graph: bool) -> Confidence:
 
 
 def _cost(graph: bool) -> str:
-    if graph:
-        return "memory grows by the autograd graph of every part, and the peak is twice the result"
-    return "the bytes copied grow with the square of the number of parts, and the peak is twice the result"
+    more = "the bytes copied grow with the square of the number of parts"
+    return f"{'memory grows by the autograd graph of every part' if graph else more}, and the peak is twice the result"
 
 
 def _keeps_graph(event: Carry) -> bool:
@@ -125,9 +124,8 @@ def _severity(event: Carry, graph: bool) -> Severity:
 
 def _fix(grown: list[Carry]) -> Plan | None:
     """A fix for all tensors that grow together, or none."""
-    gathers = [event.gather for event in sorted(grown, key=lambda event: event.site)]
     changes: list[Change] = []
-    for gather in gathers:
+    for gather in (event.gather for event in sorted(grown, key=lambda event: event.site)):
         if gather is None:
             return None
         changes += (
@@ -142,8 +140,10 @@ def _fix(grown: list[Carry]) -> Plan | None:
 
 def _help(event: Carry, graph: bool) -> str:
     part = detached(event.value.text) if graph else event.value.text
+    if event.loop.over == "requests":
+        return f"limit how many are kept, or write `{part}` into a tensor allocated for the most that there may be"
     allocated = f"write `{part}` into a tensor allocated before the loop"
-    gathered = "collect the parts in a list and concatenate once after the loop"
     if event.read:
         return f"{allocated}, and pass on the part of it that is filled"
+    gathered = "collect the parts in a list and concatenate once after the loop"
     return gathered if event.needed and not graph else f"{allocated}; or, to avoid the copies only, {gathered}"

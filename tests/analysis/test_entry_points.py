@@ -216,6 +216,7 @@ def test_what_a_request_leaves(tmp_path: Path, body: str, codes: list[str]) -> N
         ("seen.append(net(x))", "global seen; part, seen = seen[:8], seen[8:]"),
         ("seen.append(net(x))", "del seen[:]"),
         ("seen.append(net(x))", "return seen.pop()"),
+        ("gallery = torch.cat([gallery, net(x)])", "global gallery; gallery = torch.empty(0, 1000).cuda()"),
         ("log.add(net(x))", "log.outputs.clear()"),
         ("log.add(net(x))", "log.outputs = log.outputs[-8:]"),
     ],
@@ -224,6 +225,43 @@ def test_what_other_code_empties(tmp_path: Path, body: str, empty: str) -> None:
     text = ROUTE.format(body=body)
     assert len(found(tmp_path, text)) == 1
     assert found(tmp_path, f"{text}\n\ndef work():\n    {empty}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [
+        ("import server\n\ndef work():\n    server.seen.clear()", 0),
+        ("from server import seen\n\ndef work():\n    seen.pop()", 0),
+        # another variable of that name
+        ("seen = []\n\ndef work():\n    seen.clear()", 1),
+    ],
+)
+def test_what_another_file_empties(tmp_path: Path, other: str, count: int) -> None:
+    (tmp_path / "work.py").write_text(other)
+    assert len(found(tmp_path, ROUTE.format(body="seen.append(net(x))"))) == count
+
+
+@pytest.mark.parametrize(("beside", "codes"), [("model_fn", ["MEM201"]), ("load_data", [])])
+def test_a_convention_of_names(tmp_path: Path, beside: str, codes: list[str]) -> None:
+    text = f"""
+import torch
+from outside import attack, images
+from torchvision.models import resnet50
+
+net = resnet50().cuda().eval()
+
+
+def {beside}(path):
+    return net
+
+
+def predict_fn(image, model):
+    return net(image)
+
+
+attack(predict_fn, images)
+"""
+    assert found(tmp_path, text) == codes
 
 
 def test_the_graph_of_each_request(tmp_path: Path) -> None:

@@ -27,10 +27,9 @@ FEW_RUNS = 100
 MAX_CALLERS = 64
 
 
-def repeated(analyser: Analyser, function: Function, *, requests: bool = False) -> Loop | None:
-    """The repetition of a function's calls, if a loop around a call or a framework's hook shows one; else None.
-    ``requests``: those that a server gets count as well. They come without end, but not in a row."""
-    return each_call(function) if _in_loop(analyser, function, requests=requests, loops=True) else None
+def repeated(analyser: Analyser, function: Function) -> Loop | None:
+    """The repetition of a function's calls, if a loop around a call or a framework's hook shows one; else None."""
+    return each_call(function) if _in_loop(analyser, function, requests=False, loops=True) else None
 
 
 def by_requests(analyser: Analyser, function: Function) -> Loop | None:

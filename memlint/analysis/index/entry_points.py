@@ -34,9 +34,14 @@ def serves(function: Function) -> bool:
 
 @kept_for
 def _entries_of(module: Module) -> tuple[knowledge.Entry, ...]:
-    """What runtimes call of a file's functions, by the packages that it imports."""
+    """What runtimes call of a file's functions, by the packages that it imports and what else it defines."""
     packages = {one.module.partition(".")[0] for one in module.index.imports if not one.level}
-    return tuple(one for one in knowledge.entries() if not one.imports or not one.imports.isdisjoint(packages))
+    return tuple(
+        one
+        for one in knowledge.entries()
+        if (not one.imports or not one.imports.isdisjoint(packages))
+        and (not one.beside or module.function(one.beside) is not None)
+    )
 
 
 def _is_by(entry: knowledge.Entry, function: Function) -> bool:
@@ -51,7 +56,7 @@ def _is_by(entry: knowledge.Entry, function: Function) -> bool:
         return True
     if entry.given_to and (function.name, function.cls is not None) in _given(function.module, entry.given_to):
         return True
-    return bool(entry.methods) and not entry.decorators and function.cls is None
+    return bool(entry.methods) and not entry.decorators and function.cls is None and function.enclosing is None
 
 
 @kept_for

@@ -101,20 +101,34 @@ def _emptied_by_others(analyser: Analyser, summary: Summary, store: Store) -> bo
 
 
 def is_drained(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether some code takes members out of a place that each request fills, or puts another container there: a worker
-    that serves a queue, another request. Code that makes the object does not count."""
-    if not summary.answers or not isinstance(store.place, Path):
+    """Whether other code takes members out of a place that each request fills."""
+    return summary.answers and is_taken_elsewhere(analyser, summary, store)
+
+
+def is_taken_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:
+    """Whether other code takes members out of a place, or replaces it: a worker that serves a queue, another request.
+    Code that makes the object does not count."""
+    place = store.place
+    if not isinstance(place, Path):
         return False
-    name = next((step[1:] for step in reversed(store.place.steps) if step.startswith(".")), store.place_text)
-    attribute = any(step.startswith(".") for step in store.place.steps)
-    return any(
-        _takes_from(function, statement, name, attribute=attribute)
-        for key in analyser.program.words.files(name)
-        for function in functions_of(analyser.program.module(key))
-        if function.node is not None and not (attribute and function.name in FIRST)
-        for statement in walk_statements(function.body, into_definitions=False)
-        if statement.at != store.site.at or function is not summary.function
-    )
+    attribute = next((step[1:] for step in reversed(place.steps) if step.startswith(".")), "")
+    name = attribute or store.place_text
+    home = place.root.split(":")[1] if place.root.startswith("g:") else summary.function.module.key
+    for key in analyser.program.words.files(name):
+        module = analyser.program.module(key)
+        # another file names a global by its module (`server.seen`), unless it imports it
+        qualified = attribute != "" or (key != home and all(one.binds != name for one in module.index.imports))
+        for function in functions_of(module):
+            if function.node is None or (attribute and function.name in FIRST):
+                continue
+            own = function is summary.function
+            if any(
+                _takes_from(function, statement, name, attribute=qualified)
+                for statement in walk_statements(function.body, into_definitions=False)
+                if not own or (store.kind != "cat" and statement.at != store.site.at)
+            ):
+                return True
+    return False
 
 
 #: methods that take members out of a container

@@ -12,11 +12,11 @@ from memlint.analysis.domain.state import OFF
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path
-from memlint.analysis.facts.repeats import layer_code, repeated
+from memlint.analysis.facts.repeats import by_requests, layer_code, repeated
 from memlint.analysis.facts.same_object import is_given_anew, is_some_member
 from memlint.analysis.facts.sizes.scopes import bound_pairs
 from memlint.analysis.index.program import Class, Function
-from memlint.analysis.judge.bounded_places import begun_by_inner_loop, of_one_update
+from memlint.analysis.judge.bounded_places import begun_by_inner_loop, is_taken_elsewhere, of_one_update
 from memlint.analysis.judge.described import lacks_guard, value_of
 from memlint.analysis.judge.reasons import Reason, first, report_store_reason
 from memlint.analysis.syntax.bindings import mentions, targets
@@ -233,7 +233,10 @@ def _calls(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
         return None
     if is_some_member(place.around):
         return None
-    return repeated(analyser, summary.function, requests=True)
+    again = repeated(analyser, summary.function)
+    if again is None and (again := by_requests(analyser, summary.function)) is not None:
+        return None if is_taken_elsewhere(analyser, summary, store) else again
+    return again
 
 
 def _bounded(summary: Summary, store: Store) -> bool:
