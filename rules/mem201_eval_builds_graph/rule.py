@@ -124,9 +124,8 @@ def _help(event: ModelCall) -> str:
 def _cost(event: ModelCall) -> str:
     if event.rounds is not None:
         grows = f"{'host' if event.on_host else 'device'} memory grows by the graph of"
-        if event.rounds.over == "requests" or event.rounds.over_data:
-            each = event.rounds.text if event.rounds.over == "requests" else "every batch"
-            return f"{grows} {each}, because `{event.retained}` keeps it"
+        if (asked := event.rounds.over == "requests") or event.rounds.over_data:
+            return f"{grows} {event.rounds.text if asked else 'every batch'}, because `{event.retained}` keeps it"
         return f"{grows} each iteration of `{event.rounds.text}`, as `{event.retained}` keeps it"
     if event.held:  # a member of a growing container, or a value
         ends = "" if event.held.endswith("[…]") else " until it is replaced"
@@ -140,6 +139,8 @@ def _confidence(event: ModelCall) -> Confidence:
     if event.evaluation == "name":
         through_data = event.loop is not None and event.loop.over in ("loader", "requests") and event.loop.over_data
         done = event.consumed == "detached" or event.beside_training
+        if event.served and event.loop is not None and event.loop.over == "requests":
+            done = False  # a library may guard what its model serves, and a request is no sign against that
         return weakest(event.certainty, "medium" if through_data and done else "low")
     if event.consumed == "escapes" and not event.retained:
         # a caller may need gradients of a single result that is returned, unless all signs are against it

@@ -357,3 +357,33 @@ def test_a_cache_by_names_keeps_the_graph(tmp_path: Path) -> None:
     (one,) = findings_in(tmp_path, CACHED, name="server.py")
     assert one.code == "MEM201" and "`cache` keeps the graph" in one.message
     assert "nothing keeps" not in one.message
+
+
+LIBRARY = """
+import torch
+from cog import BasePredictor
+from speech.model import Recognizer
+
+
+class Predictor(BasePredictor):
+    def setup(self):
+        self.models = {}
+        self.load("large")
+
+    def load(self, name):
+        if name not in self.models:
+            model = Recognizer(name)
+            model.load_state_dict(torch.load(name, map_location="cpu"))
+            model.to("cuda")
+            self.models[name] = model
+        return self.models[name]
+
+    def predict(self, audio):
+        self.model = self.load("large")
+        return self.model.METHOD(str(audio))["text"]
+"""
+
+
+@pytest.mark.parametrize(("method", "codes"), [("transcribe", []), ("forward", ["MEM201"])])
+def test_a_method_that_libraries_guard(tmp_path: Path, method: str, codes: list[str]) -> None:
+    assert found(tmp_path, LIBRARY.replace("METHOD", method)) == codes
