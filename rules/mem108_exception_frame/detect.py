@@ -194,7 +194,7 @@ def _again(analyser: Analyser, summary: Summary, clause: _Clause, call: ir.Call)
 def _is_itself(summary: Summary, call: ir.Call) -> bool:
     """Whether the function calls itself."""
     function = summary.function
-    if any(record.at == call.at and record.callee == function.key for record in summary.calls.values()):
+    if any(record.callee == function.key for record in summary.calls_at(call.at)):
         return True
     if function.node is None or last_name(call.func) != function.name:
         return False

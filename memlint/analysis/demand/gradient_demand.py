@@ -157,16 +157,16 @@ def differentiates_itself(analyser: Analyser, summary: Summary, run: ModelRun) -
     """Whether the forward or the method that runs (``model.explain(x)``), or a callee of it, differentiates (forces are
     the gradient of an energy) or makes its inputs require grad. Under a guard it would raise. Constant arguments of the
     call decide the tests of the forward."""
+    passed = {record.callee: record for record in summary.calls_at(run.site.at)}
     methods = [analyser.program.method(cls, run.method) for cls in analyser.classes(run.module)]
-    passed = {record.callee: record for record in summary.calls.values() if record.at == run.site.at}
+    keys = [method.key for method in methods if method is not None]
     if run.origin is None:
-        methods += map(analyser.function_at, passed)
-    seen = {method.key for method in methods if method is not None}
+        keys += passed
+    seen = set(keys)
     todo = []
-    for method in methods:
-        record = passed.get(method.key) if method is not None else None
-        given = (record.args, record.trains) if record is not None else ()
-        todo.append((analyser.summary(method, *given), 0))
+    for key in dict.fromkeys(keys):
+        given = (passed[key].args, passed[key].trains) if key in passed else ()
+        todo.append((analyser.summary(analyser.function_at(key), *given), 0))
     while todo:
         inner, depth = todo.pop()
         if inner is None:

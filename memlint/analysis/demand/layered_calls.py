@@ -120,8 +120,8 @@ def runs_model(analyser: Analyser, summary: Summary, call: ir.Call, depth: int) 
         return True
     return any(
         leads_to_model(analyser, record.callee, depth - 1)
-        for record in summary.calls.values()
-        if record.at == call.at and record.callee != summary.function.key
+        for record in summary.calls_at(call.at)
+        if record.callee != summary.function.key
     )
 
 

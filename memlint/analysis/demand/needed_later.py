@@ -82,7 +82,7 @@ def _is_for_several(summary: Summary, store: Store, backward: Backward) -> bool:
     """
     if store.kind != "carry" or store.cleared or store.loop is None:
         return True
-    if any(record.at == backward.site.at for record in summary.calls.values()):
+    if summary.calls_at(backward.site.at):
         return True  # a helper may keep the graph
     body = store.loop.body
     if any(word.name in ("retain_graph", "create_graph") for call in calls(body) for word in call.keywords):

@@ -94,7 +94,7 @@ def trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the call runs a method with its own backward and optimizer step, ``loss =
     self.training_step(batch).item()``, or with a backward through what it returns. An attack runs a backward through
     another graph."""
-    called = (analyser.function_at(record.callee) for record in summary.calls.values() if record.at == run.site.at)
+    called = (analyser.function_at(record.callee) for record in summary.calls_at(run.site.at))
     inner = (analyser.summary(function) for function in called if function is not None)
     return any(one is not None and _trains_by_result(one) for one in inner)
 

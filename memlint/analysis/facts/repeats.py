@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -29,13 +29,13 @@ MAX_CALLERS = 64
 
 def repeated(analyser: Analyser, function: Function) -> Loop | None:
     """The repetition of a function's calls, if a loop around a call or a framework's hook shows one; else None."""
-    return each_call(function) if _in_loop(analyser, function, requests=False, loops=True) else None
+    return each_call(function) if _is_repeated(analyser, function, "iteration") else None
 
 
 def by_requests(analyser: Analyser, function: Function) -> Loop | None:
     """The calls of a function that a runtime, itself or through callers, makes for each request; None if it is known to
     make none."""
-    answers = _in_loop(analyser, function, requests=True, loops=False)
+    answers = _is_repeated(analyser, function, "request")
     return msgspec.structs.replace(each_call(function), over="requests") if answers else None
 
 
@@ -116,9 +116,9 @@ def goes_on(held: LoopState) -> bool:
     return not any(isinstance(one, ir.Jump) and one.kind == "break" for one in walk_statements(held.body, False))
 
 
-def _in_loop(analyser: Analyser, function: Function, *, requests: bool, loops: bool) -> bool:
-    """Whether a loop over iterations surrounds a call of the function or of a transitive caller, or a framework calls
-    one of them. Breadth-first over the call graph, each function once."""
+def _is_repeated(analyser: Analyser, function: Function, every: Literal["iteration", "request"]) -> bool:
+    """Whether a framework calls the function, or a transitive caller, in each iteration or for each request; a loop
+    around such a call repeats it in each iteration. Breadth-first over the call graph, each function once."""
     seen = {function.key}
     near = [function]
     for _ in range(MAX_DEPTH + 1):
@@ -128,11 +128,11 @@ def _in_loop(analyser: Analyser, function: Function, *, requests: bool, loops: b
                 continue
             hook = analyser.hook(callee)
             if hook is not None:
-                if (loops and hook.every == "iteration") or (requests and hook.every == "request"):
+                if hook.every == every:
                     return True
                 continue
             for caller, record in analyser.facts.calls_of(callee):
-                if loops and record.counts:
+                if record.counts and every == "iteration":
                     return True
                 if caller.function.key not in seen:
                     seen.add(caller.function.key)

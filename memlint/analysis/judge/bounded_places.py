@@ -28,6 +28,7 @@ from memlint.analysis.syntax.syntax import (
     walk_statements,
 )
 from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.stores.class_places import TAKING
 from memlint.analysis.transfer.stores.collected import ends_in_picture
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -131,8 +132,8 @@ def is_taken_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bo
     return False
 
 
-#: methods that take members out of a container
-_TAKES = frozenset({"clear", "pop", "popleft", "popitem", "remove", "get_nowait"})
+#: methods that take members out of a container or a queue
+_TAKES = TAKING | {"get_nowait"}
 
 
 def _takes_from(function: Function, statement: ir.Stmt, name: str, *, attribute: bool) -> bool:
@@ -147,11 +148,8 @@ def _takes_from(function: Function, statement: ir.Stmt, name: str, *, attribute:
     for one in changed:
         while isinstance(one, ir.Subscript):
             one = one.value
-        if (
-            last_name(one) == name
-            and isinstance(one, ir.Attr) == attribute
-            and (attribute or name not in function.locals)
-        ):
+        named = last_name(one) == name and isinstance(one, ir.Attr) == attribute
+        if named and (attribute or name not in function.locals):
             return True
     return False
 

@@ -140,6 +140,10 @@ class Summary(Compactable):
             symbols(self.notes.given),
         )
 
+    def calls_at(self, at: int) -> list[CallRecord]:
+        """The calls of project functions that the call expression at an ordinal makes."""
+        return [record for record in self.calls.values() if record.at == at]
+
     @functools.cached_property
     def run_index(self) -> RunIndex:
         """The index of its runs, once it is finished."""

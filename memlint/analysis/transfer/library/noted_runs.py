@@ -59,8 +59,8 @@ def _is_guarded_by_flag(fn: FunctionState, expr: ir.Call) -> bool:
     torch.set_grad_enabled(self.as_loss):``."""
     modes = [
         run.grad
-        for record in fn.calls.values()
-        if record.at == expr.at and (function := fn.analyser.function_at(record.callee)) is not None
+        for record in fn.calls_at(expr.at)
+        if (function := fn.analyser.function_at(record.callee)) is not None
         if (summary := fn.analyser.summary(function, record.args, record.trains)) is not None
         for run in summary.runs.values()
     ]

@@ -60,9 +60,8 @@ def run(fn: FunctionState, state: State, expr: ir.Call, shown: ir.Expr, callee: 
         fn, state, callee, args, words, ir.Call(expr.at, shown, expr.args[1:], expr.keywords)
     )
     state.grad = around
-    for record in fn.calls.values():
-        if record.at == expr.at:
-            record.started = around
+    for record in fn.calls_at(expr.at):
+        record.started = around
     return result
 
 

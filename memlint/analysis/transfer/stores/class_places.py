@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: functions and classes that make a container
 _MAKERS = frozenset({"list", "dict", "set", "deque", "defaultdict", "OrderedDict", "Counter"})
 #: methods that remove members of a container
-_TAKING = frozenset({"clear", "pop", "popleft", "popitem", "remove"})
+TAKING = frozenset({"clear", "pop", "popleft", "popitem", "remove"})
 
 
 def class_places(analyser: Analyser, base: V, name: str) -> Sources:
@@ -97,7 +97,7 @@ def default_place(function: Function, param: ir.Param) -> Path | None:
 def _is_taken_from(call: ir.Call, name: str) -> bool:
     """Whether a call removes members of the container in a variable."""
     func = call.func
-    return isinstance(func, ir.Attr) and func.name in _TAKING and is_name(func.value, name)
+    return isinstance(func, ir.Attr) and func.name in TAKING and is_name(func.value, name)
 
 
 def _owner(analyser: Analyser, cls: Class, name: str) -> Class | None:
